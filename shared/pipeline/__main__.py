@@ -85,7 +85,7 @@ COMMANDS = {
     "pack": Command("pack.pack_stage", PAPER, "keep what the runs of <paper> have left in one file for git"),
     "unpack": Command("pack.unpack_stage", PAPER, "put it back, so that a report needs no training"),
     "verdicts": Command("report.verdicts_stage", PAPER, "print the verdicts of <paper>'s report"),
-    "export": Command("report.export_stage", PAPER, "write <paper>'s page as one file that can be sent"),
+    "export": Command("report.export_stage", PAPER, "write <paper>'s page as one file that can be sent", scaled=False),
     "list": Command(
         "show.list_runs", "paper?", "list variants, tasks, and what is trained and judged", ("--all",), scaled=False
     ),

@@ -23,7 +23,6 @@ from shared.tasks.settings import trains_network
 if TYPE_CHECKING:
     from shared.claims.outcomes import Evidence
     from shared.reports import document as doc
-    from shared.reports.page import Place
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
 """Each scale to the larger scale that decides the claims that it could not decide."""
@@ -33,7 +32,7 @@ COMPOSING = ("scenes",)
 
 @alone("reports")
 def report_stage(paper: str, scale: str) -> None:
-    """Decide the paper's claims and write ``reports/<scale>/<paper>``."""
+    """Decide the paper's claims, write ``reports/<scale>/<paper>``, and the paper's page anew."""
     from shared.claims.attempts import append_lines
     from shared.pipeline.plan import changes, confirming, ledger_of, ledger_path, load_found, load_plan
     from shared.pipeline.search import in_use, untuned
@@ -41,7 +40,8 @@ def report_stage(paper: str, scale: str) -> None:
     from shared.reports.naming import FILE, load_colours, load_names, use_names
     from shared.reports.plans import Frozen
     from shared.reports.report import describe_data, write_report
-    from shared.reports.verdicts import claims_of, other_scales
+    from shared.reports.site import write_papers
+    from shared.reports.verdicts import claims_of
 
     load_measures()
     settings = ScaleFile(paper, scale)
@@ -62,8 +62,6 @@ def report_stage(paper: str, scale: str) -> None:
             evidence=evidence_of(settings),
             frozen=Frozen(plan, load_found(settings), changes(settings), *used, ledger, lacks, confirming(plan)),
             larger=_larger(paper, scale),
-            others=other_scales(Path("reports"), paper, scale),
-            place=_place(paper, scale),
             stale=_stale(settings, left_out),
             data={
                 task: describe_data(load_card(settings.dataset(task)), settings.corpus(task))
@@ -73,6 +71,7 @@ def report_stage(paper: str, scale: str) -> None:
         )
     if scale != TESTS:
         append_lines(ledger_path(settings), ledger.new_lines(claims_of(final)))
+    write_papers(Path("reports"), _facts(), paper)
 
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
@@ -154,28 +153,13 @@ def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
     return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
 
 
-def _place(paper: str, scale: str) -> Place:
-    """Links from a paper's page to the main page, and to the papers before and after it that have a report."""
-    from shared.reports.page import Place
-
-    reports = Path("reports") / scale
-    names = [name for name in load_params().papers if name == paper or (reports / name / "claims.json").is_file()]
-
-    def target(name: str) -> tuple[str, str]:
-        return Paper.load(REPLICATIONS / name / "paper.yaml").short, f"../{name}/README.md"
-
-    at = names.index(paper)
-    before, after = names[:at][-1:], names[at + 1 :][:1]
-    return Place((("All papers", "../../README.md"),), *(target(near[0]) if near else None for near in (before, after)))
-
-
-def export_stage(paper: str, scale: str) -> None:
+def export_stage(paper: str) -> None:
     """Write a paper's page, its pictures inside, as one file that can be sent."""
     from shared.reports.page import as_one_file
 
     paper_folder(paper)
-    text = as_one_file(Path("reports") / scale / paper / "index.html")
-    path = Path("reports") / "exported" / f"{paper}-{scale}.html"
+    text = as_one_file(Path("reports") / paper / "index.html")
+    path = Path("reports") / "exported" / f"{paper}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(f"{path} is written.")
@@ -216,5 +200,9 @@ def summarize_stage() -> None:
 
     load_measures()
     readmes = [Path("README.md"), *sorted(REPLICATIONS.glob("*/README.md"))]
-    papers = {name: Paper.load(REPLICATIONS / name / "paper.yaml") for name in load_params().papers}
-    summarize(Path("reports"), readmes, papers)
+    summarize(Path("reports"), readmes, _facts())
+
+
+def _facts() -> dict[str, Paper]:
+    """Of all papers, in their order."""
+    return {name: Paper.load(REPLICATIONS / name / "paper.yaml") for name in load_params().papers}

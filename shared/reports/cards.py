@@ -17,6 +17,7 @@ from shared.reports.exhibits import Results
 from shared.reports.figures import draw_seeds
 from shared.reports.naming import name_and_code
 from shared.reports.sentences import say
+from shared.reports.stored import ScaleCard
 from shared.reports.verdicts import Entry, amount, matters
 
 IN_USE = "quick"
@@ -64,27 +65,41 @@ class Findings:
         return doc.CodeBlock(f"{first}dvc repro {SEPARATOR.join(dict.fromkeys(made))}")
 
 
-def claim_cards(found: Findings) -> list[doc.Block]:
-    """A card for every claim; pictures are drawn into its folder."""
-    pairs = zip(found.claims.claims, found.entries, strict=True)
-    return [doc.Heading("Claim by claim"), *(_card(claim, entry, found) for claim, entry in pairs)]
+def claim_cards(found: Findings) -> dict[str, ScaleCard]:
+    """What is said of every claim; pictures are drawn into the folder."""
+    return {
+        claim.id: _card(claim, entry, found) for claim, entry in zip(found.claims.claims, found.entries, strict=True)
+    }
 
 
-def _card(claim: Claim, entry: Entry, found: Findings) -> doc.Card:
-    lead = entry["lead"]
+def whole_cards(found: Findings, cards: Mapping[str, ScaleCard]) -> list[doc.Block]:
+    """The cards as the page of one scale shows them, one below the other."""
+    blocks: list[doc.Block] = [doc.Heading("Claim by claim")]
+    for entry in found.entries:
+        card = cards[entry["id"]]
+        folded = [doc.Details("How it was decided", card.decided)] if card.decided else []
+        said = [*card.intro, *card.evidence, *card.exhibits, *folded]
+        title = doc.sentence(verdicts.in_short(entry))
+        blocks.append(doc.Card(entry["id"], entry["verdict"], entry["how"], title, said))
+    return blocks
+
+
+def _card(claim: Claim, entry: Entry, found: Findings) -> ScaleCard:
+    lead, said = entry["lead"], list[doc.Block]()
     quoted = doc.Paragraph(f"{strong('The statement:')} {claim.statement.strip()}")
-    said: list[doc.Block] = [quoted, doc.Paragraph(say("in_paper", claim=claim))]
     if claim.primary is not None and lead is not None and lead["effect"] is not None:
         said.append(doc.Paragraph(say("effect", row=claim.primary, lead=lead)))
         failed, path = unlearned(lead, found), found.folder / f"seeds_{claim.id}.png"
         draw_seeds(lead, failed, path, f"Effect; the smallest that matters is {matters(lead)}")
         said.append(doc.Figure(path, say("seeds", claim=claim, lead=lead, failed=failed), say("seen", lead=lead)))
-    said += found.exhibits.get(claim.id, ())
     if points := _points(claim, entry, found):
         said.append(doc.Bullets(points))
-    if lead is not None:
-        said.append(doc.Details("How it was decided", _decided(claim, entry, found)))
-    return doc.Card(claim.id, entry["verdict"], entry["how"], doc.sentence(verdicts.in_short(entry)), said)
+    return ScaleCard(
+        intro=[quoted, doc.Paragraph(say("in_paper", claim=claim))],
+        evidence=said,
+        exhibits=found.exhibits.get(claim.id, ()),
+        decided=[] if lead is None else _decided(claim, entry, found),
+    )
 
 
 def unlearned(lead: Entry, found: Findings) -> set[int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from shared.claims.results import RunResults, read_curve, read_recorded
 from shared.errors import ReplicationError
-from shared.reports.document import SPREAD, Figure, slug
+from shared.reports.document import SPREAD, Figure, number, slug
 from shared.reports.exhibits import LINES, Exhibit, OfPanels, Results, panels
 from shared.reports.figures import drawing, legend_above, line_style, panels_drawn, place_ticks, plain_powers, plot_line
 from shared.reports.naming import name_of, styles_of, token_of
@@ -149,8 +149,21 @@ class LearningCurves(OfPanels):
                 if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
                     early = EARLY if self.diverging and any(apart) else ""
-                    figures.append(Figure(path, f"{panel.title}. {curve.caption}: {SPREAD}{early}"))
+                    said = ends(panel.runs, curve.metric)
+                    figures.append(Figure(path, f"{said}{panel.title}. {curve.caption}: {SPREAD}{early}"))
         return figures
+
+
+def ends(runs: Runs, metric: str, split: str = "valid") -> str:
+    """Which of several variants ends lowest and which highest, mean over seeds, as a sentence; empty of one variant."""
+    found = {}
+    for run in runs:
+        if points := read_curves(run, metric=metric, split=split):
+            found[name_of(run.variant)] = statistics.fmean(points[max(points)])
+    if len(found) < 2:
+        return ""
+    (low, least), *_, (high, most) = sorted(found.items(), key=lambda item: item[1])
+    return f"Lowest at the end is {low} ({number(least)}), highest {high} ({number(most)}). "
 
 
 def training_curves(
@@ -226,8 +239,8 @@ def plot_curves(
     for place, style in enumerate(styles_of([name_of(run.variant) for run in runs])):
         name, points, line = name_of(runs[place].variant), curves[place], line_style(style)
         seeds = apart[place] if apart else ()
-        for number, (curve, ended) in enumerate(seeds):
-            axes.plot(list(curve), list(curve.values()), label="" if number else name, linewidth=1.1, **line)
+        for seed, (curve, ended) in enumerate(seeds):
+            axes.plot(list(curve), list(curve.values()), label="" if seed else name, linewidth=1.1, **line)
             if ended:
                 axes.plot(*[*curve.items()][-1], "X", color=line["color"], markersize=8)
         if points and not seeds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ SYMBOLS = {
     "refuted": "✘", "not tested": "–",
 }  # fmt: skip
 HASH_SHOWN = 12
+TELLING = 40  # letters that a picture's description has at least, where its caption has as many
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 # Words with a mark are a text like any other: "\uFDD0<mark>\uFDD1<target>\uFDD1<words>\uFDD2". Unicode keeps these
@@ -129,7 +131,7 @@ class Figure:
     Attributes:
         path: of the PNG.
         caption: what stands below it.
-        alt: what is seen, for who cannot see it; without one the caption's first sentence.
+        alt: what is seen, for who cannot see it; without one how the caption begins.
     """
 
     path: Path
@@ -139,7 +141,10 @@ class Figure:
     @property
     def seen(self) -> str:
         """What stands in place of the picture."""
-        return self.alt or re.split(r"(?<=[.:;])\s", self.caption, maxsplit=1)[0].rstrip(".:;")
+        first, *more = re.split(r"(?<=[.:;])\s", self.caption)
+        while more and len(first) < TELLING:
+            first = f"{first} {more.pop(0)}"
+        return self.alt or first.rstrip(".:;")
 
 
 @dataclass(frozen=True)
@@ -186,10 +191,35 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Details:
-    """What is folded away below a line of words until a reader asks for it."""
+    """What is folded away below a line of words until a reader asks for it.
+
+    Attributes:
+        summary: the line of words.
+        blocks: what is folded away.
+        section: whether the line is the title of a section of the page, which its contents lead to.
+    """
 
     summary: str
     blocks: Sequence[Block]
+    section: bool = False
+
+    @property
+    def id(self) -> str:
+        """What links to a section lead to."""
+        return slug(self.summary)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What stands side by side where there is room, and below each other on a phone.
+
+    Attributes:
+        parts: the title of each column, "" for none, and what stands in it.
+        first: how many times as wide as each other column the first one is.
+    """
+
+    parts: Sequence[tuple[Text, Sequence[Block]]]
+    first: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -212,29 +242,77 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A claim in a :class:`Grid`."""
+class Part:
+    """A part of a program beside what it says of itself.
+
+    Attributes:
+        name: of the function or class.
+        prose: its docstring as HTML.
+        code: its lines as HTML, each with its number.
+        claims, tests: what it leads to: words and address.
+    """
+
+    name: str
+    prose: str
+    code: Sequence[tuple[int, str]]
+    claims: Sequence[tuple[str, str]] = ()
+    tests: Sequence[tuple[str, str]] = ()
+
+    @property
+    def id(self) -> str:
+        """What links lead to."""
+        return self.name.replace(" ", "-")
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A program, part by part; HTML alone shows it, as a code host shows the program itself."""
+
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A claim in :class:`Grid`, in words, and its verdict; it leads to its card."""
 
     claim: str
     verdict: str
-    title: str
+    words: str
     target: str
 
 
 @dataclass(frozen=True)
+class GridRow:
+    """A paper: what it is cited as, its title, a sentence on it, its page, and its claims."""
+
+    short: str
+    title: str
+    said: str
+    target: str
+    tiles: Sequence[Tile]
+
+
+@dataclass(frozen=True)
 class Grid:
-    """All claims of all papers as lettered cells: for each paper its title, its page and a row of cells."""
+    """All papers with all of their claims."""
 
-    rows: Sequence[tuple[str, str, Sequence[Cell]]]
+    rows: Sequence[GridRow]
 
 
-Block = Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Card | Grid
+Block = (
+    Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Columns | Card | Annotated | Grid
+)
 
 
 def table_of(*columns: tuple[str, str, Sequence[Text]]) -> Table:
     """A table by its columns: of each the head, the letter of its alignment, and the cells."""
     heads, letters, cells = zip(*columns, strict=True)
     return Table(heads, [*zip(*cells, strict=True)], "".join(letters))
+
+
+def relative(path: Path, base: Path) -> str:
+    """A path as a link from a page in the folder ``base`` has it."""
+    return Path(os.path.relpath(path, base)).as_posix()
 
 
 def sentence(said: str) -> str:

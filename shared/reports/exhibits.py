@@ -104,11 +104,10 @@ class Shows:
     claim: str = ""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
-        """What the exhibit draws; captions begin with what the paper shows."""
-        known = self.counterpart != NO_COUNTERPART
-        said = f"As the paper's {self.counterpart}." if known else NO_COUNTERPART
+        """What the exhibit draws; captions end with what the paper shows of it."""
+        said = f" The paper's {self.counterpart} shows the same." if self.counterpart != NO_COUNTERPART else ""
         return [
-            replace(block, caption=f"{said} {block.caption}", alt=block.seen) if isinstance(block, Figure) else block
+            replace(block, caption=f"{block.caption}{said}", alt=block.seen) if isinstance(block, Figure) else block
             for block in self.exhibit.draw(results, folder)
         ]
 

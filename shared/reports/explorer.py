@@ -29,6 +29,7 @@ class Attention:
         of_largest: whether weights are shown relative to the largest of their row, as where all are small.
         picture: whose places are attended to.
         across: places in a line of the picture.
+        gold: row and column of every link of the true alignment, where it is known.
     """
 
     choices: Mapping[str, str]
@@ -38,6 +39,7 @@ class Attention:
     of_largest: bool = False
     picture: Path | None = None
     across: int = 0
+    gold: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -98,5 +100,5 @@ def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:
             [round(100 * weight / whole) for weight in row] for row, whole in zip(each.weights, wholes, strict=True)
         ],
         "ofLargest": each.of_largest, "picture": None if each.picture is None else pictures.index(each.picture),
-        "across": each.across,
+        "across": each.across, "gold": [*map(list, each.gold)],
     }  # fmt: skip

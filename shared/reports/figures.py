@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,7 @@ NEARLY_WHITE = 247  # the palette of photographs has it no whiter, for the groun
 LINEAR = 2.0
 """Up to where a scale for far effects is linear, either way."""
 TICKS = (-100, -10, -1, 0, 1, 2, 5, 10, 20, 50, 100, 1000)
+CLAIM = 34  # letters in a line of a claim beside its effect
 LETTERS = 13  # points: a phone shows the figure of a claim at half of its size
 SEED, FAILED, MEAN, RELEVANT, PAPER = "#0072B2", "#D55E00", "#1b1f24", "#009E73", "#CC79A7"
 
@@ -203,7 +205,7 @@ class Effect:
     """An effect in some unit.
 
     Attributes:
-        claim: its id.
+        claim: in words.
         verdict: on it.
         value: the effect.
         interval: its ends, if there are any.
@@ -226,7 +228,7 @@ def draw_forest(effects: Sequence[Effect], path: Path, label: str, *, far: bool 
         label: of the axis, with the unit.
         far: whether effects beyond :data:`LINEAR` are on a logarithmic scale.
     """
-    with drawing(path, height=0.9 + 0.34 * len(effects)) as canvas:
+    with drawing(path, height=0.9 + 0.44 * len(effects)) as canvas:
         axes = canvas.subplots()
         for place in (0.0, 1.0):
             axes.axvline(place, color="#666666", linewidth=1.4, linestyle="--" if place else "-")
@@ -236,7 +238,7 @@ def draw_forest(effects: Sequence[Effect], path: Path, label: str, *, far: bool 
                 axes.plot(effect.interval, [row, row], color=colour, linewidth=3, solid_capstyle="butt")
             inside = "white" if effect.hollow else colour
             axes.plot([effect.value], [row], "o", color=colour, markersize=8, markerfacecolor=inside)
-        axes.set_yticks(range(len(effects)), [effect.claim for effect in effects], color=INK)
+        axes.set_yticks(range(len(effects)), [fill(effect.claim, CLAIM) for effect in effects], color=INK)
         axes.set_ylim(len(effects) - 0.4, -0.6)
         axes.margins(x=0.08)
         if far:
@@ -247,7 +249,7 @@ def draw_forest(effects: Sequence[Effect], path: Path, label: str, *, far: bool 
             ticks = [tick for tick in TICKS if least <= tick <= most]
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_xticks([], minor=True)
-        _effects_along(axes, label, letters=12)
+        _effects_along(axes, label, letters=11)
 
 
 def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, label: str) -> None:

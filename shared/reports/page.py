@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.reports.document import SYMBOLS, Block, Card, Heading, parts, plain_text
+from shared.reports.document import SYMBOLS, Block, Card, Details, Heading, parts, plain_text, relative
 from shared.reports.explorer import TITLE
 
 Form = Literal["md", "html"]
@@ -39,11 +38,15 @@ class Place:
     Attributes:
         trail: the pages above it, the main one first.
         previous, following: its neighbours, if any.
+        more: what stands at the foot of the page: code, documents, licence.
+        contents: whether the sections are listed beside the page.
     """
 
     trail: Sequence[Target] = ()
     previous: Target | None = None
     following: Target | None = None
+    more: Sequence[Target] = ()
+    contents: bool = True
 
 
 def render(blocks: Sequence[Block], form: Form, *, title: str, folder: Path, place: Place | None = None) -> str:
@@ -66,18 +69,28 @@ def render(blocks: Sequence[Block], form: Form, *, title: str, folder: Path, pla
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def write_page(blocks: Sequence[Block], folder: Path, *, title: str, place: Place | None = None) -> None:
-    """Write ``README.md`` and ``index.html`` into ``folder``."""
+def write_page(
+    blocks: Sequence[Block], folder: Path, *, title: str, place: Place | None = None, html: Sequence[Block] = ()
+) -> None:
+    """Write ``README.md`` and ``index.html`` into ``folder``; the second of other blocks where they are given."""
     folder.mkdir(parents=True, exist_ok=True)
     for form, name in FORMS.items():
-        (folder / name).write_text(render(blocks, form, title=title, folder=folder, place=place), encoding="utf-8")
+        shown = html or blocks if form == "html" else blocks
+        (folder / name).write_text(render(shown, form, title=title, folder=folder, place=place), encoding="utf-8")
+
+
+def moved(title: str, target: str) -> str:
+    """A page whose content is at another address now, which it leads to, parts of it too."""
+    return _environment("html").get_template("moved.html.j2").render(title=title, target=target)
 
 
 def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
     """The sections of a page with their cards, each with an id of its own."""
     sections: list[tuple[Heading, list[Card]]] = []
     for block in blocks:
-        if isinstance(block, Heading) and block.level == 2:
+        if isinstance(block, Details) and block.section:
+            sections.append((Heading(block.summary), []))
+        elif isinstance(block, Heading) and block.level == 2:
             sections.append((block, []))
         elif isinstance(block, Card) and sections:
             sections[-1][1].append(block)
@@ -98,7 +111,7 @@ def _environment(form: Form) -> Environment:
         "kind": lambda block: type(block).__name__, "parts": parts, "words": plain_text,
         "as_html": lambda target: target if "://" in target else PAGE.sub(r"\1index.html", target),
         "escape_markdown": lambda text: MARKUP.sub(r"\\\1", text), "shown": _shown, "vector": _vector, "size": _size,
-        "relative_to": lambda path, folder: Path(os.path.relpath(path, folder)).as_posix(),
+        "relative_to": relative,
     }  # fmt: skip
     environment.globals |= {"EXPLORER": Heading(TITLE).id, "SYMBOLS": SYMBOLS}
     return environment

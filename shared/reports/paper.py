@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,6 +14,11 @@ from shared.reports.document import Paragraph, link
 
 Value = float | int | str | None
 Words = Annotated[str, Field(min_length=1)]
+SOURCES: Mapping[str, str] = {
+    "C:paper": "in the paper", "C:code": "in its authors' code", "C:note": "in a note on the paper",
+    "D": "computed from its numbers", "M": "from memory",
+}  # fmt: skip
+"""Provenance of a fact, in words."""
 
 
 class Column(Strict):
@@ -138,6 +144,7 @@ class Paper(Strict):
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
         mechanism: what it adds to attention, in a sentence.
+        code: claim to the parts of ``model.py`` that it is about, such as ``Encoder`` and ``Encoder.forward``.
         data: names of the data cards of what the paper's own models were trained on.
         program: all that is said anywhere of what the authors' program does.
     """
@@ -149,6 +156,7 @@ class Paper(Strict):
     year: int = Field(ge=1900, le=2100)
     url: str = Field(pattern="^https?://")
     mechanism: Words | None = None
+    code: Mapping[str, tuple[Words, ...]] = Field(default={})
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()

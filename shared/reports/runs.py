@@ -22,7 +22,7 @@ from shared.reports.curves import Size, parse_name
 from shared.reports.document import SPACE, code, hash_text, number, plain, signed, strong, typeset
 from shared.reports.exhibits import KindReport, Results
 from shared.reports.naming import has_tokens, name_and_code, name_of, token_of
-from shared.reports.paper import Paper, PaperTable
+from shared.reports.paper import SOURCES, Paper, PaperTable
 from shared.reports.sentences import say
 from shared.reports.verdicts import metric_title, value_text
 
@@ -302,7 +302,7 @@ def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[doc.Bl
     blocks: list[doc.Block] = [doc.Heading("Deviations from the paper at this scale")]
     blocks.append(doc.Bullets(deviations) if deviations else doc.Paragraph(f"None are recorded for the {scale} scale."))
     if paper.hyperparameters:
-        rows = [[each.item, _written(each.value), each.provenance] for each in paper.hyperparameters]
+        rows = [[each.item, _written(each.value), SOURCES[each.provenance]] for each in paper.hyperparameters]
         blocks += [doc.Heading("The paper's settings"), doc.Table(("Setting", "Value", "Source"), rows, "lll")]
     if paper.program:
         rows = [[each.item, each.paper or "–", each.program, each.here, each.source()] for each in paper.program]
@@ -313,8 +313,8 @@ def settings(paper: Paper, scale: str, deviations: Sequence[str]) -> list[doc.Bl
         parts = [(each.part, each.counts) for each in counts.parts]
         rows = [[name, *(plain(of[m], 0) for m in counts.totals)] for name, of in (*parts, ("total", counts.totals))]
         blocks += [doc.Heading("The paper's model sizes"), doc.Table(("Parameters", *counts.totals), rows)]
-        blocks += [doc.Paragraph(f"{counts.note} (source: {counts.provenance}).")] if counts.note else []
-    return [*blocks, doc.Paragraph(say("sources"))]
+        blocks += [doc.Paragraph(f"{counts.note} ({SOURCES[counts.provenance]}).")] if counts.note else []
+    return blocks
 
 
 def provenance(tasks: Tasks) -> list[doc.Block]:

@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from shared.claims import rules
-from shared.reports import document, naming, verdicts
+from shared.reports import document, naming, paper, verdicts
 
 SPACES = re.compile(r"[ \n]+")  # but for those that do not break
 HYPHEN = re.compile(r"(?<!\S)-(?=\d)")  # that stands for a minus; those within names stay
@@ -30,7 +30,7 @@ def _macros() -> Any:
     environment = Environment(
         loader=PackageLoader("shared.reports"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    for module in (document, naming, rules, verdicts):
+    for module in (document, naming, paper, rules, verdicts):
         environment.globals |= {name: value for name, value in vars(module).items() if not name.startswith("_")}
     environment.filters |= {
         "called": naming.name_and_code, "hash": lambda commit: document.code(document.hash_text(commit)),

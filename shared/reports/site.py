@@ -2,104 +2,41 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import log
 from pathlib import Path
 from typing import Any
 
-from shared.claims.outcomes import SIDES, VERDICTS, disagree, headline, left_open
+from shared.claims.outcomes import VERDICTS
 from shared.claims.scales import SCALES, TESTS
-from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
 from shared.reports import document as doc
 from shared.reports import verdicts
+from shared.reports.annotated import NAME as MODEL
+from shared.reports.annotated import model_page
 from shared.reports.document import code, hash_text, link, number, plain, strong
+from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
-from shared.reports.page import render, write_page
+from shared.reports.joined import Replicated, decided_by, group_by_paper, totals, write_paper
+from shared.reports.page import Place, render, write_page
 from shared.reports.paper import Paper
 from shared.reports.runs import ARROWS, SCORES
 from shared.reports.sentences import paragraphs, say
+from shared.reports.stored import NAME, read_part
 from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 TITLE = "Attention, replicated"
-BETTER = "Where a paper has several reports, the better evidence on each claim is counted (docs/EVIDENCE.md)."
 NOTHING = "No report has been made yet."
-BASES = {
-    "with small models, trained in minutes or hours of two cores": (
-        "generated", "own data", "standard data", "paper's data",
-    ),
-    "without training": ("measured", "identity"),
-}  # fmt: skip
-"""What decides, and the kinds of evidence that come from it."""
 LEAST = {"perplexity": 1.0}
 """The best possible score, where that is not 0."""
 Model = tuple[Report, Mapping[str, Any]]
 """A report, and the entry of a model in its runs.json."""
-
-
-@dataclass(frozen=True)
-class Replicated:
-    """A paper's reports at all scales, from the smallest, and its better evidence.
-
-    Attributes:
-        reports: at least one.
-    """
-
-    reports: Sequence[Report]
-
-    @property
-    def title(self) -> str:
-        """What the paper is cited as."""
-        return self.reports[-1].title
-
-    @property
-    def claims(self) -> list[Entry]:
-        """Of each claim the entry with the better evidence, in the order of the largest scale."""
-        return [headline(entries) for entries in self._by_claim.values()]
-
-    def page(self, claim: Entry, base: Path) -> str:
-        """The page with a claim's better evidence, relative to ``base``."""
-        return next(each for each in self.reports if each.scale == claim["scale"]).page(base)
-
-    def card(self, claim: Entry, base: Path) -> str:
-        """The card with a claim's better evidence, relative to ``base``."""
-        return f"{self.page(claim, base)}#{claim['id']}"
-
-    def row(self, claim: Entry, base: Path) -> list[str]:
-        """Cells of a claim; the last says where its verdict is from, and which scales disagree or leave it open."""
-        entries = self._by_claim[claim["id"]]
-        against = (f"{entry['scale']} disagrees: {entry['verdict']}" for entry in entries if disagree([claim, entry]))
-        undecided = (f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(claim, entries))
-        return [*verdicts.claim_row(claim, self.page(claim, base)), "; ".join([claim["scale"], *against, *undecided])]
-
-    def links(self, base: Path) -> str:
-        """The scales of its reports, each a link."""
-        return ", ".join(link(report.scale, report.page(base)) for report in self.reports)
-
-    @cached_property
-    def _by_claim(self) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = defaultdict(list)
-        for report in reversed(self.reports):
-            for name, entry in report.claims.items():
-                found[name].append(entry)
-        return found
-
-
-def group_by_paper(reports: Sequence[Report]) -> list[Replicated]:
-    """The reports of each paper together, from the smallest scale; that of the smoke scale only where it is alone."""
-    papers: dict[str, list[Report]] = defaultdict(list)
-    for report in sorted(reports, key=lambda report: SCALES.index(report.scale)):
-        papers[report.paper].append(report)
-    order = dict.fromkeys(report.paper for report in reports)
-    whole = ([report for report in papers[paper] if report.scale != TESTS] or papers[paper] for paper in order)
-    return [Replicated(own) for own in whole]
 
 
 def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper] | None = None) -> None:
@@ -118,12 +55,13 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
         ReplicationError: a report cannot be read, or a README lacks the two marker lines.
     """
     papers = papers or {}
-    order = {name: place for place, name in enumerate(papers)}
-    folders = [path.parent for path in sorted(reports_dir.glob("*/*/claims.json"))]
-    found = [Report(folder) for folder in folders if folder.name.isidentifier()]  # a killed one leaves <paper>.partial
-    reports = sorted(found, key=lambda report: order.get(report.paper, len(order)))
+    reports = _reports(reports_dir, papers)
+    write_papers(reports_dir, papers)
     shutil.rmtree(reports_dir / "figures", ignore_errors=True)  # some may no longer be shown
-    write_page(main_page(group_by_paper(reports), reports_dir, papers), reports_dir, title=TITLE)
+    found = group_by_paper(reports)
+    more = [(words, doc.relative(path, reports_dir)) for words, path in _documents(reports_dir)]
+    write_page(main_page(found, reports_dir, papers), reports_dir, title=TITLE, place=Place(more=more, contents=False))
+    write_data(found, reports_dir)
     shown = group_by_paper([report for report in reports if report.scale != TESTS])
     for readme in readmes:
         if readme.parent.parent.name == "replications":
@@ -132,6 +70,66 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
         else:
             part = count_blocks(shown, readme.parent)
         _replace_part(readme, render(part or [doc.Paragraph(NOTHING)], "md", title="", folder=readme.parent))
+
+
+def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = None) -> None:
+    """Write the page of every paper that has a report, or of one, in the order of ``papers``.
+
+    Raises:
+        ReplicationError: a report cannot be read.
+    """
+    shown = [each for each in group_by_paper(_reports(reports, papers)) if each.reports[0].paper in papers]
+    whole = [
+        Replicated(own) for each in shown if (own := [one for one in each.reports if (one.folder / NAME).exists()])
+    ]
+    for before, each, after in zip([None, *whole], whole, [*whole[1:], None], strict=False):
+        name = each.reports[0].paper
+        if only in (None, name):
+            near = [one and (one.title, one.page(each.folder)) for one in (before, after)]
+            own = reports.parent / "replications" / name
+            model, notes = (
+                ("The model, line by line", each.folder / MODEL),
+                ("Notes on this replication", own / "README.md"),
+            )
+            links = [(words, doc.relative(path, each.folder)) for words, path in (model, notes, *_documents(reports))]
+            place = Place((("All papers", "../README.md"),), near[0], near[1], links)
+            write_paper(each, papers[name], place)
+            _write_model(each, papers[name], own / "model.py", links)
+
+
+def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[tuple[str, str]]) -> None:
+    """Write the page of a paper's model, whose parts lead to the claims that are about them."""
+    if not source.is_file():
+        return
+    of_part: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for claim in paper.claims:
+        for part in facts.code.get(claim["id"], ()):
+            of_part[part].append((f"{verdicts.in_short(claim)} ({claim['verdict']})", f"index.html#{claim['id']}"))
+    blocks = model_page(source, source.parents[2] / "tests", of_part, paper.folder)
+    trail = (("All papers", "../README.md"), (facts.short, "README.md"))
+    text = render(
+        blocks, "html", title="The model", folder=paper.folder, place=Place(trail, more=links, contents=False)
+    )
+    (paper.folder / MODEL).write_text(text, encoding="utf-8")
+
+
+def _documents(reports: Path) -> list[tuple[str, Path]]:
+    """What every page leads to, beside its own."""
+    root = reports.parent
+    return [
+        ("How claims are decided", root / "docs" / "EVIDENCE.md"),
+        ("The project", root / "README.md"),
+        ("Licence", root / "LICENSE"),
+        ("Cite it", root / "CITATION.cff"),
+    ]
+
+
+def _reports(folder: Path, papers: Mapping[str, Paper]) -> list[Report]:
+    """All reports, in the order of the papers."""
+    order = {name: place for place, name in enumerate(papers)}
+    folders = [path.parent for path in sorted(folder.glob("*/*/claims.json"))]
+    found = [Report(folder) for folder in folders if folder.name.isidentifier()]  # a killed one leaves <paper>.partial
+    return sorted(found, key=lambda report: order.get(report.paper, len(order)))
 
 
 def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[doc.Block]:
@@ -145,42 +143,57 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
     if not papers:
         return [doc.Heading(TITLE, level=1), doc.Paragraph(NOTHING)]
     claims = [claim for paper in papers for claim in paper.claims]
-    count = f"{number_of(len(claims), 'claim')} of {number_of(len(papers), 'paper')} on attention"
-    compare = "Directions of effects compare with the papers', scores do not."
     rows = [[paper.title, *paper.row(claim, folder)] for paper in papers for claim in paper.claims]
     return [
         doc.Heading(TITLE, level=1),
-        doc.Paragraph(f"{count}. {verdicts.counts_by_sort(claims)}"),
-        doc.Paragraph(f"{decided_by(claims)} {compare}".lstrip()),
-        doc.Grid([
-            (paper.title, paper.page(paper.claims[0], folder), [_cell(paper, claim, folder) for claim in paper.claims])
-            for paper in papers
-        ]),
-        doc.Bullets(paragraphs("meanings")),
+        doc.Paragraph(say("what_this_is", count=len(papers), totals=totals(claims))),
+        doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
         doc.Heading("All claims"),
+        doc.Paragraph(f"{verdicts.counts_by_sort(claims)} {decided_by(claims)} {say('limits')}".lstrip()),
         doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
+        doc.Paragraph(say("downloads")),
         *beside_the_papers(papers, folder),
         *across_papers([report for paper in papers for report in paper.reports], folder),
-        *_timeline(papers, folder, facts),
         doc.Heading("How a verdict comes about"),
-        doc.Bullets(paragraphs("rules")),
+        doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")]),
         *_made(claims),
-    ]  # fmt: skip
+    ]
 
 
-def _cell(paper: Replicated, claim: Entry, folder: Path) -> doc.Cell:
-    return doc.Cell(claim["id"], claim["verdict"], verdicts.in_short(claim), paper.card(claim, folder))
+def _grid(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> doc.Grid:
+    rows = []
+    for paper in papers:
+        fact = facts.get(paper.reports[0].paper)
+        title, said = (paper.title, "") if fact is None else (fact.title, fact.mechanism or "")
+        tiles = [
+            doc.Tile(claim["id"], claim["verdict"], verdicts.in_short(claim), paper.card(claim, folder))
+            for claim in paper.claims
+        ]
+        rows.append(doc.GridRow(paper.title, title, said, paper.page(folder), tiles))
+    return doc.Grid(rows)
 
 
-def decided_by(claims: Sequence[Entry]) -> str:
-    """A sentence on how many claims are decided by which kind of evidence; empty where none is."""
-    leads = [(claim["lead"] or {}, claim["evidence"]) for claim in claims if claim["verdict"] in SIDES]
-    decided = Counter("identity" if lead.get("kind") == "exact" else evidence for lead, evidence in leads)
-    said = []
-    for how, kinds in BASES.items():
-        if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
-            said.append(f"{', '.join(found)}, {how}")
-    return f"Decided: {'; '.join(said)}." if said else ""
+def _aside(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
+    """The claims that did not hold, how to run the project, and a picture of attention."""
+    parts = (
+        read_part(report.folder) for paper in papers for report in paper.reports if (report.folder / NAME).exists()
+    )
+    exhibits = (block for part in parts for card in part.cards.values() for block in card.exhibits)
+    picture = next((block for block in exhibits if isinstance(block, Explored)), None)
+    shown = [doc.Figure(picture.path, picture.caption, picture.seen)] if picture else []
+    run = [doc.Paragraph(say("run_it")), doc.CodeBlock("python3.11 replicate.py")]
+    return [*_against(papers, folder), *run, *shown]
+
+
+def _against(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
+    """The claims that did not hold, each a link to its card."""
+    against = [
+        f"{link(doc.sentence(verdicts.in_short(claim)).rstrip('.'), paper.card(claim, base))} ({paper.title})"
+        for paper in papers
+        for claim in paper.claims
+        if paper.is_against(claim)
+    ]
+    return [doc.Paragraph(strong("These claims did not hold:")), doc.Bullets(against)] if against else []
 
 
 def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
@@ -200,17 +213,17 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Bl
             verdicts.effect_text(lead),
             verdicts.with_unit(amount(lead, theirs), lead),
         )
-        rows.append([link(claim["id"], paper.card(claim, folder)), *cells])
+        rows.append([link(verdicts.in_short(claim), paper.card(claim, folder)), *cells])
         unit = log if lead["scale"] == "log" else float
         if lead["effect"] is not None and (size := unit(theirs)):
             value, *ends = (unit(number) / size for number in (lead["effect"], *(lead["interval"] or ())))
-            effects.append(Effect(claim["id"], claim["verdict"], value, tuple(ends)))
+            effects.append(Effect(verdicts.in_short(claim), claim["verdict"], value, tuple(ends)))
     if not rows:
         return []
     blocks: list[doc.Block] = [doc.Heading("Effects beside the papers' own"), doc.Paragraph(say("beside"))]
     if effects:
         draw_forest(effects, path, "Effect, as a share of the paper's")
-        seen = f"Effects of {', '.join(each.claim for each in effects)} as shares of the papers' effects"
+        seen = "; ".join(f"{each.claim}: {each.value:.2g} of the paper's effect" for each in effects)
         blocks.append(doc.Figure(path, say("shares"), seen))
     return [*blocks, doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr")]
 
@@ -297,17 +310,6 @@ def _scores(entries: Sequence[Mapping[str, Any]], name: str) -> list[str]:
     return cells
 
 
-def _timeline(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> list[doc.Block]:
-    """What each paper adds to attention, in the order of their years."""
-    known = [(facts[name], each) for each in papers if (name := each.reports[0].paper) in facts]
-    items = [
-        f"{strong(str(paper.year))} {link(paper.short, reported.page(reported.claims[0], folder))}: {paper.mechanism}"
-        for paper, reported in sorted(known, key=lambda pair: pair[0].year)
-        if paper.mechanism
-    ]
-    return [doc.Heading("Attention, year by year"), doc.Bullets(items)] if items else []
-
-
 def _made(claims: Sequence[Entry]) -> list[doc.Block]:
     """Which code the runs behind all verdicts had, and when the last of them ended."""
     commits = sorted({hash_text(commit) for claim in claims for commit in claim.get("commits", ())})
@@ -326,29 +328,56 @@ def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
     rows = []
     for paper in papers:
         count = Counter(claim["verdict"] for claim in paper.claims)
-        rows.append([paper.title, paper.links(base), *(plain(count[verdict], 0) for verdict in VERDICTS)])
-    table = doc.Table(("Paper", "Reports", *(v.capitalize() for v in VERDICTS)), rows, "ll" + "r" * len(VERDICTS))
+        rows.append([link(paper.title, paper.page(base)), *(plain(count[verdict], 0) for verdict in VERDICTS)])
+    table = doc.Table(("Paper", *(v.capitalize() for v in VERDICTS)), rows, "l" + "r" * len(VERDICTS))
     basis = decided_by([claim for paper in papers for claim in paper.claims])
-    counted = BETTER if any(len(paper.reports) > 1 for paper in papers) else ""
-    against = [
-        f"{link(claim['id'], paper.card(claim, base))}: {verdicts.in_short(claim)} ({paper.title})"
-        for paper in papers
-        for claim in paper.claims
-        if SIDES.get(claim["verdict"]) == "against"
-    ]
-    sorts = doc.Paragraph(verdicts.counts_by_sort(claim for paper in papers for claim in paper.claims))
-    blocks: list[doc.Block] = [sorts, table, *(doc.Paragraph(said) for said in (basis, counted) if said)]
-    return [*blocks, doc.Paragraph("These claims did not hold:"), doc.Bullets(against)] if against else blocks
+    sorts = verdicts.counts_by_sort(claim for paper in papers for claim in paper.claims)
+    said: list[doc.Block] = [doc.Paragraph(each) for each in (sorts, basis) if each]
+    return [table, *said, *_against(papers, base)]
 
 
 def _of_paper(paper: Replicated, base: Path) -> list[doc.Block]:
     """A table of all claims of a paper, after links relative to ``base``."""
     rows = [paper.row(claim, base) for claim in paper.claims]
-    at = "reports at these scales" if len(paper.reports) > 1 else "report at this scale"
+    scales = ", ".join(report.scale for report in paper.reports)
     return [
-        doc.Paragraph(f"{paper.title}, {at}: {paper.links(base)}."),
+        doc.Paragraph(f"{link('The page of this paper', paper.page(base))} has its claims at all scales ({scales})."),
         doc.Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True),
     ]
+
+
+FIELDS = {
+    "paper": "what the paper is cited as", "claim": "id of the claim", "statement": "the claim",
+    "in_short": "the claim in a few words", "verdict": "on the claim, by the better evidence",
+    "how": "kind of contradicted or inconclusive", "scale": "of the runs that decide", "evidence": "their data",
+    "seeds": "how many decide", "effect": "measured, above 0 (above 1 of a ratio) where it agrees with the claim",
+    "low": "lower end of its 95 % interval", "high": "upper end", "unit": "of the effect; times of a ratio",
+    "matters_from": "the smallest effect that matters", "effect_in_paper": "in the same unit, where there is one",
+    "page": "the card of the claim",
+}  # fmt: skip
+"""Columns of claims.csv, and fields of claims.json, each with what it is."""
+
+
+def write_data(papers: Sequence[Replicated], folder: Path) -> None:
+    """Write the verdicts on all claims as ``claims.csv`` and ``claims.json``, and the project for BibTeX."""
+    rows = []
+    for paper, claim in ((each, claim) for each in papers for claim in each.claims):
+        lead = claim["lead"] or {}
+        low, high = lead.get("interval") or (None, None)
+        values = (
+            paper.title, claim["id"], claim["statement"], claim.get("in_short"), claim["verdict"], claim["how"],
+            claim["scale"], claim["evidence"], len(lead.get("seeds", ())), lead.get("effect"), low, high,
+            "times" if lead.get("scale") == "log" else lead.get("unit"), lead.get("relevant"), lead.get("paper"),
+            paper.card(claim, folder),
+        )  # fmt: skip
+        rows.append(dict(zip(FIELDS, values, strict=True)))
+    with (folder / "claims.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    text = json.dumps({"fields": FIELDS, "claims": rows}, indent=1, ensure_ascii=False)
+    (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    (folder / "attention_replicated.bib").write_text(say("bibtex").replace("; ", "\n") + "\n", encoding="utf-8")
 
 
 def _replace_part(readme: Path, part: str) -> None:

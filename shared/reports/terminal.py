@@ -41,7 +41,8 @@ def print_verdicts(folder: Path, console: Console | None = None) -> None:
         verdict = Styled.assemble((claim["verdict"], STYLES[claim["verdict"]]), how)
         table.add_row(claim["id"], verdict, Styled(found_text(claim)), Styled(doc.sentence(in_short(claim))))
     console.print(table)
-    console.print(f"Open {folder / 'index.html'} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
+    page = folder.parents[1] / folder.name / "index.html"
+    console.print(f"Open {page} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
 
 
 def print_blocks(blocks: Sequence[doc.Block], console: Console) -> None:

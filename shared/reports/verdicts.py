@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 from shared.claims.comparisons import Exact, Row
 from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
-from shared.claims.scales import SCALES, TESTS
+from shared.claims.scales import SCALES
 from shared.claims.words import number_of
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure
@@ -34,6 +33,11 @@ UNTESTED, OURS = "not tested", "claim of our own"
 MANY = {"identity": "identities", OURS: "claims of our own"}
 COLUMNS = ("Claim", "What was tested", "Verdict", "Effect", "Evidence")
 ALIGN = "ltlll"
+BUDGETS = {
+    "survives doubling": "same with twice the training",
+    "depends on the budget": "other with twice the training",
+}
+"""What twice the training says of a verdict, in words; nothing where it was not tried."""
 Entry = Mapping[str, Any]
 """An entry of claims.json, or one of its outcomes."""
 
@@ -95,9 +99,8 @@ def evidence_text(entry: Entry) -> str:
     if lead is None or lead["kind"] == "exact":
         return "–" if lead is None else "identity"
     seeds = number_of(len(lead["seeds"]) + lead.get("pooled", 0), "seed")
-    return ", ".join(
-        filter(None, (entry.get("sort"), entry["evidence"], seeds, entry["budget"], entry.get("confirmed")))
-    )
+    said = (entry.get("sort"), entry["evidence"], seeds, BUDGETS.get(entry["budget"]), entry.get("confirmed"))
+    return ", ".join(filter(None, said))
 
 
 def attempts_text(entry: Entry) -> str:
@@ -126,7 +129,9 @@ def effect_text(outcome: Entry) -> str:
     """The effect with its unit, then its interval in brackets."""
     if outcome["effect"] is None or outcome["interval"] is None:
         return "–" if outcome["effect"] is None else size_text(outcome)
-    return doc.with_ends(size_text(outcome), (amount(outcome, end) for end in outcome["interval"]))
+    shown, _, threshold = size_text(outcome).partition(" (threshold")
+    ends = (amount(outcome, end) for end in sorted(outcome["interval"], key=lambda end: _measured(outcome, end)))
+    return doc.with_ends(shown, ends) + (f" (threshold{threshold}" if threshold else "")
 
 
 def with_unit(shown: str, outcome: Entry) -> str:
@@ -136,8 +141,9 @@ def with_unit(shown: str, outcome: Entry) -> str:
 
 
 def size_text(outcome: Entry) -> str:
-    """An effect with its unit and what it is counted from; claims.json says that only where it is not 0."""
-    return f"{with_unit(amount(outcome, outcome['effect']), outcome)} {outcome.get('base', '')}".rstrip()
+    """An effect with its unit; where it is counted from a threshold, the measured value and that."""
+    shown = with_unit(amount(outcome, outcome["effect"]), outcome)
+    return f"{shown} (threshold {outcome['base'].split()[1]})" if outcome.get("base") else shown
 
 
 def amount(outcome: Entry, value: float) -> str:
@@ -150,7 +156,19 @@ def amount(outcome: Entry, value: float) -> str:
     digits = 1 + _places(outcome["relevant"] - (outcome["scale"] == "log"))
     if spread:  # two digits of it are the most that mean anything
         digits = min(max(digits, _places(wide)), 1 + _places(wide))
-    return plain(value, min(6, digits)) if outcome["scale"] == "log" else signed(value, min(6, digits))
+    show = plain if outcome["scale"] == "log" or outcome.get("base") else signed
+    return show(_measured(outcome, value), min(6, digits))
+
+
+def _measured(outcome: Entry, value: float) -> float:
+    """An effect that is counted from a threshold, as measured; claims.json says that only where it is not 0."""
+    side, _, threshold = outcome.get("base", "").partition(" ")
+    return value if not side else float(threshold) + (value if side == "above" else -value)
+
+
+def scale_name(scale: str) -> str:
+    """A scale as sentences call it."""
+    return "the paper's own scale" if scale == "paper_scale" else f"{scale} scale"
 
 
 def _places(size: float) -> int:
@@ -243,7 +261,7 @@ class Report:
 
     def page(self, base: Path) -> str:
         """Its page, relative to the folder ``base`` of another page."""
-        return Path(os.path.relpath(self.folder / "README.md", base)).as_posix()
+        return doc.relative(self.folder / "README.md", base)
 
 
 def claims_of(folder: Path) -> list[dict[str, Any]]:
@@ -252,26 +270,14 @@ def claims_of(folder: Path) -> list[dict[str, Any]]:
     return [*report.claims.values()] if report.is_there else []
 
 
-def other_scales(reports: Path, paper: str, scale: str) -> list[Report]:
-    """The other reports of a paper that there are, from the smallest scale to the largest; none of the smoke scale.
-
-    Args:
-        reports: the folder of all reports.
-        paper: its folder's name.
-        scale: of the report that is to be written.
-    """
-    others = [Report(reports / each / paper) for each in SCALES if scale != TESTS and each not in (scale, TESTS)]
-    return [report for report in others if report.is_there]
-
-
 def disagreement(entries: Sequence[Entry]) -> str | None:
     """A sentence, if decided verdicts on a claim differ between scales."""
     if not disagree(entries):
         return None
     best = better(entries)
     ordered = sorted(entries, key=lambda entry: SCALES.index(entry["scale"]))
-    said = ", ".join(f"{entry['verdict']} at {entry['scale']} scale" for entry in ordered)
+    said = ", ".join(f"{entry['verdict']} at {scale_name(entry['scale'])}" for entry in ordered)
     return (
         f"{strong('The scales disagree')} on {best['id']}: {said}. Neither verdict is dropped; the better evidence is "
-        f"that of {best['scale']} scale."
+        f"that of {scale_name(best['scale'])}."
     )

@@ -26,7 +26,7 @@ def opened(browser):
     """Opens a page of a folder; when the test ends, it must have said no error and asked for nothing elsewhere."""
     contexts, errors, outside = [], [], []
 
-    def open_page(folder, name, **options):
+    def open_page(folder, name, fragment="", **options):
         def asked(request):
             near = request.url.startswith("file:") and Path(unquote(urlparse(request.url).path)).is_relative_to(folder)
             outside.extend([] if near else [request.url])
@@ -36,7 +36,7 @@ def opened(browser):
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", asked)
-        page.goto((folder / name).as_uri())
+        page.goto((folder / name).as_uri() + fragment)
         return page
 
     yield open_page

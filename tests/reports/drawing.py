@@ -1,7 +1,7 @@
 """All blocks of several exhibits, as a report draws them; and what is wrong with the files of a page's figures."""
 
 import re
-from html import unescape
+from pathlib import Path
 
 
 def draw_all(exhibits, results, folder):
@@ -9,7 +9,7 @@ def draw_all(exhibits, results, folder):
 
 
 def amiss(folder):
-    """Files in the page's ``figures`` that neither of its two forms shows or offers, and those that it lacks."""
-    pages = "".join(unescape((folder / name).read_text(encoding="utf-8")) for name in ("README.md", "index.html"))
-    used = set(re.findall(r"""["(]figures/([^")]+)""", pages))
-    return sorted({path.name for path in (folder / "figures").glob("*")} ^ used)
+    """Figures of a folder that its page does not show, and those that it lacks; an SVG is offered beside its PNG."""
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    used = {Path(name).stem for name in re.findall(r"[(]figures/([^)]+)", page)}
+    return sorted({path.stem for path in (folder / "figures").glob("*") if not path.stem.startswith("picture_")} ^ used)

@@ -145,7 +145,7 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
     (figure,) = (block for block in blocks if isinstance(block, Figure))
     assert figure.path == tmp_path / "figures" / "beside.png"
     assert figure.path.is_file()
-    assert figure.seen == "Effects of T-C1, T-C3 as shares of the papers' effects"
+    assert figure.seen == "s: 0.5 of the paper's effect; s: 0.52 of the paper's effect"
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert [plain_text(row[0]) for row in table.rows] == ["T-C1", "T-C3"]
     assert (drawn[0].value, drawn[0].interval) == (0.5, (0.25, 0.75))

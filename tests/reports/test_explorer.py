@@ -146,7 +146,13 @@ def test_a_figure_leads_to_its_weights_and_what_was_chosen_stays_where_it_is_off
     assert explorer.get_by_label("Sentence", exact=True).input_value() == "2"
     explorer.get_by_label("Attention", exact=True).select_option("to the source, by head")
     explorer.get_by_label("Head", exact=True).select_option("3")
-    assert explorer.locator("figcaption").inner_text() == "Every head, cross."
+    assert "Attention to the source, by head, Sentence 2" in explorer.locator("figcaption").inner_text()
+    assert "Head=3" in page.url
+    again = page.url
+    explorer.get_by_label("Head", exact=True).select_option("1")
+    page.goto("about:blank")
+    page.goto(again)
+    assert explorer.get_by_label("Head", exact=True).input_value() == "3"
     explorer.get_by_label("Attention", exact=True).select_option("within the source, by head")
     assert explorer.get_by_label("Head", exact=True).input_value() == "3"
     explorer.get_by_label("Attention", exact=True).select_option("to the source")

@@ -12,12 +12,13 @@ from shared.claims.results import load_results, read_curve
 from shared.errors import ReplicationError
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows, draw_exhibits
+from shared.reports.paper import Paper
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
-from shared.reports.site import BEGIN, END, summarize
+from shared.reports.site import BEGIN, END, summarize, write_papers
 from shared.tasks.translation.heatmaps import Heatmaps
 from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
-from tests.made_claims import claim, compared, paper_folder
+from tests.made_claims import REPLICATIONS, claim, compared, paper_folder
 from tests.reports.drawing import amiss
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
@@ -152,7 +153,7 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
     [
         (
             1,
-            "**Strength:** demonstration, generated, 5 seeds, one budget, one run, 100 test examples; "
+            "**Strength:** demonstration, generated, 5 seeds, one run, 100 test examples; "
             "1 of 2 supporting comparisons agree.",
         ),
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (exempt)."),
@@ -194,7 +195,7 @@ def test_every_seed_is_folded_away(folder):
         "BLEU: `nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0`",
         "| total | 80,401,000 | 68,540,000 |",
         "| Commit | 3f2c9d1e5b7a |",
-        "![Attention weights](figures/alignments_rnnsearch-50.png)\n\nNo counterpart in the paper. Attention weights.",
+        "![Attention weights](figures/alignments_rnnsearch-50.png)\n\nAttention weights.",
     ],
 )
 def test_the_page_says(folder, expected):
@@ -202,8 +203,9 @@ def test_the_page_says(folder, expected):
 
 
 def test_the_page_works_offline(folder):
-    html = (folder / "index.html").read_text(encoding="utf-8")
-    shown = {tuple(source.rsplit(".", 1)) for source in re.findall(r'src="([^"]+)"', html)}
+    write_papers(folder.parents[1], {"bahdanau": Paper.load(REPLICATIONS / "bahdanau" / "paper.yaml")})
+    html = (folder.parents[1] / "bahdanau" / "index.html").read_text(encoding="utf-8")
+    shown = {tuple(source.rsplit(".", 1)) for source in re.findall(r'src="\.\./quick/bahdanau/([^"]+)"', html)}
     assert {stem for stem, _ in shown} == {f"figures/{path.stem}" for path in (folder / "figures").glob("*.png")}
     assert {suffix for _, suffix in shown} == {"png", "svg"}  # heatmaps are pixels, curves are not
     assert not re.search(r"<script src|<link\b|@import|url\(", html)
@@ -261,17 +263,14 @@ def test_the_summary_and_the_readmes(root):
     summarize(root / "reports", [top, own, other])
     assert amiss(root / "reports") == []
     assert (
-        "| [Bahdanau et al. 2015](quick/bahdanau/README.md) | [✔ C1](quick/bahdanau/README.md#T99-C1 "
-        in (root / "reports/README.md").read_text()
+        '* [✔ Statement 1.](bahdanau/README.md#T99-C1 "T99-C1, reproduced")' in (root / "reports/README.md").read_text()
     )
-    assert (root / "reports/index.html").read_text().count(">T99-C") == 8  # one of them beside the paper's effect, too
-    row = "| Bahdanau et al. 2015 | [quick](reports/quick/bahdanau/README.md) | 1 | 0 | 0 | 1 | 1 | 1 | 1 | 2 |"
+    row = "| [Bahdanau et al. 2015](reports/bahdanau/README.md) | 1 | 0 | 0 | 1 | 1 | 1 | 1 | 2 |"
     assert row in top.read_text()
-    assert "better evidence" not in top.read_text()
-    assert "* [T99-C3](reports/quick/bahdanau/README.md#T99-C3): " in top.read_text()  # it did not hold
-    assert top.read_text().count("[T99-C") == 2
+    assert "* [Statement 3](reports/bahdanau/README.md#T99-C3)" in top.read_text()  # it did not hold
+    assert top.read_text().count("#T99-C") == 2
     assert own.read_text().count("| [T99-C") == 7
-    assert "](../../reports/quick/bahdanau/README.md)" in own.read_text()
+    assert "](../../reports/bahdanau/README.md)" in own.read_text()
     assert "No report has been made yet." in other.read_text()
     assert top.read_text().startswith("# Top\n")
     assert top.read_text().endswith("\n\nrest\n")

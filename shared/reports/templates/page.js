@@ -4,11 +4,24 @@
   var contents = document.querySelector(".contents");
   if (contents && window.matchMedia("(max-width: 72rem)").matches) contents.open = false;
 
+  // A link to a section that is folded away, or to what is in one, unfolds it.
+  function unfold() {
+    var part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (var each = part; each; each = each.parentElement) if (each.tagName === "DETAILS") each.open = true;
+    if (part) part.scrollIntoView();
+  }
+  window.addEventListener("hashchange", unfold);
+  unfold();
+
+  // Signs, thousands and powers of ten as pages write them: "−1.25×10⁻⁵", "< 0.001", "12,500 nats [12,000, 13,000]".
   function value(row, column) {
-    var cell = row.cells[column];
-    var text = cell ? cell.textContent.trim().replace(/\u2212/g, "-").replace(/,(?=\d{3})/g, "") : "";
-    var number = parseFloat(text.replace(/^[^\d+.-]+/, ""));
-    return { text: text, number: number };
+    var text = row.cells[column] ? row.cells[column].textContent.trim() : "";
+    var plain = text.replace(/\u2212/g, "-").replace(/,(?=\d{3}\b)/g, "");
+    var found = /^[^\d+.-]*([+-]?\d*\.?\d+)(?:\u00d710([\u207b\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+))?/.exec(plain);
+    var power = found && found[2] ? found[2].replace(/./g, function (each) {
+      return "-0123456789"["\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079".indexOf(each)];
+    }) : "0";
+    return { text: text, number: found ? parseFloat(found[1] + "e" + power) : NaN };
   }
 
   function sortBy(table, column, head) {
@@ -17,7 +30,8 @@
     var rows = Array.from(body.rows).map(function (row, place) {
       return { row: row, place: place, value: value(row, column) };
     });
-    var numeric = rows.some(function (each) { return !isNaN(each.value.number); }) && head.classList.contains("r");
+    var filled = rows.filter(function (each) { return each.value.text && each.value.text !== "\u2013"; });
+    var numeric = filled.length && filled.every(function (each) { return /^[<>\u2264\u2265\u00b1\s]*[+.\u2212-]?\d/.test(each.value.text); });
     var first = numeric ? "descending" : "ascending"; // the largest number, or the letter A, comes first
     var turned = before === first;
     rows.sort(function (a, b) {
@@ -54,12 +68,20 @@
       select.addEventListener("change", choose);
       return { select: select, column: column };
     });
+    var search = document.createElement("input");
+    var asked = document.createElement("label");
+    search.type = "search";
+    asked.append("Search ", search);
+    bar.append(asked);
+    search.addEventListener("input", choose);
     function choose() {
       var shown = 0;
+      var words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       rows.forEach(function (row) {
+        var text = row.textContent.toLowerCase();
         row.hidden = selects.some(function (each) {
           return each.select.value && firstWords(row, each.column) !== each.select.value;
-        });
+        }) || words.some(function (word) { return !text.includes(word); });
         shown += !row.hidden;
       });
       count.textContent = shown + " of " + rows.length;
@@ -97,6 +119,7 @@
       select.setAttribute("aria-label", name); // else what it offers counts as its name, too
       select.addEventListener("change", function () {
         choose(Object.fromEntries(names.map(function (each, place) { return [each, selects[place].value]; })));
+        remember(0);
       });
       return select;
     });
@@ -115,24 +138,33 @@
         var values = new Set(left.map(function (map) { return map.choices[name] || ""; }));
         var value = values.has(wanted[name]) ? wanted[name] : values.values().next().value;
         selects[place].replaceChildren();
-        values.forEach(function (each) { selects[place].add(new Option(each || "all", each)); });
+        values.forEach(function (each) {
+          var first = left.find(function (map) { return (map.choices[name] || "") === each; });
+          var text = /^\d+$/.test(each) && first.columns.length && name !== "Head" && name !== "Layer" ? ": " + beginning(first.columns) : "";
+          selects[place].add(new Option((each || "all") + text, each));
+        });
         selects[place].value = value;
         selects[place].parentNode.hidden = values.size < 2;
         left = left.filter(function (map) { return (map.choices[name] || "") === value; });
       });
-      show(left[0]);
+      show(left[0], wanted.row);
     }
 
-    function show(map) {
+    function beginning(words) {
+      return words.slice(0, 6).join(" ") + (words.length > 6 ? " \u2026" : "");
+    }
+
+    function show(map, row) {
       var of = data.figures[map.figure];
       current = map;
-      caption.textContent = of.caption;
+      caption.textContent = Object.keys(map.choices).map(function (name) { return name + " " + map.choices[name]; }).join(", ") +
+        (map.columns.length ? ": weights that each of " + map.rows.length + " rows gives to " + map.columns.length + " columns." : ".");
       rows.dataset.label = of.choose;
       rows.setAttribute("aria-label", of.choose.replace(/:$/, ""));
       legend.innerHTML = map.across ? "The brighter, the more weight; brightest where there is most." :
         'no weight <span style="--w:0">\u2003</span> <span style="--w:.25">\u2003</span> ' +
         '<span style="--w:.5">\u2003</span> <span style="--w:1">\u2003</span> ' +
-        (map.ofLargest ? "the largest weight of the row" : "all of it");
+        (map.ofLargest ? "the largest weight of the row" : "all of it") + (map.gold.length ? "; framed: the true alignment" : "");
       rows.replaceChildren();
       columns.replaceChildren();
       map.rows.forEach(function (word, row) {
@@ -140,7 +172,7 @@
         button.type = "button";
         button.textContent = word;
         ["mouseenter", "focus", "click"].forEach(function (event) {
-          button.addEventListener(event, function () { look(row); });
+          button.addEventListener(event, function () { look(row); remember(row); });
         });
         rows.append(button);
       });
@@ -157,7 +189,14 @@
         span.textContent = word;
         columns.append(span, " ");
       });
-      look(0);
+      look(map.rows[row] === undefined ? 0 : row);
+    }
+
+    // What is looked at stands in the address, so that it can be sent.
+    function remember(row) {
+      var state = new URLSearchParams(current.choices);
+      state.set("row", row);
+      history.replaceState(null, "", "#explore?" + state);
     }
 
     function look(row) {
@@ -170,11 +209,20 @@
       columns.querySelectorAll("span").forEach(function (each, place) {
         each.style.setProperty("--w", weights[place] / 100);
         each.title = weights[place] + unit;
+        each.classList.toggle("gold", current.gold.some(function (link) { return link[0] === row && link[1] === place; }));
       });
       said.textContent = "\u201c" + current.rows[row] + "\u201d attends to " + strongest(weights).map(function (place) {
         return named(place) + " (" + weights[place] + "\u202f%)";
       }).join(", ") + (weights.some(Boolean) ? "" : "nothing by as much as 1\u202f%") +
         (current.ofLargest ? "; per cents of the largest weight." : ".");
+    }
+
+    // The first map whose rows look at different places, for a reader to see at once what attention is.
+    function telling() {
+      return Math.max(0, data.maps.findIndex(function (map) {
+        var places = new Set(map.weights.map(function (weights) { return weights.indexOf(Math.max.apply(null, weights)); }));
+        return places.size > map.weights.length / 2;
+      }));
     }
 
     function strongest(weights) {
@@ -191,7 +239,13 @@
     document.querySelectorAll("[data-map]").forEach(function (link) {
       link.addEventListener("click", function () { choose(data.maps[link.dataset.map].choices); });
     });
-    choose(data.maps[0].choices);
+    if (location.hash.startsWith("#explore?")) {
+      choose(Object.fromEntries(new URLSearchParams(location.hash.slice(9))));
+      look(Number(new URLSearchParams(location.hash.slice(9)).get("row")) || 0);
+      figure.scrollIntoView();
+    } else {
+      choose(data.maps[telling()].choices);
+    }
   });
 
   document.querySelectorAll(".table table").forEach(function (table) {

@@ -23,6 +23,7 @@ Pair = Mapping[str, Any]
 BAR = 0.3  # inches of the bar below
 DRAWN = 4  # sentences of a variant
 COMPARED = 14  # symbols of the longer side
+ABREAST = 34  # symbols of the longest sentence of which two stand beside each other
 SENTENCES = 4  # of each variant, as data
 SYMBOLS = 40  # of such a sentence's longer side: more would be no pleasure to read
 
@@ -35,13 +36,13 @@ def longer_sides(pairs: Sequence[Pair]) -> list[int]:
 def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str]) -> None:
     """Draw the weights of pairs, two abreast where they are short."""
     longest = max(longer_sides(pairs))
-    columns = 2 if longest <= 20 and len(pairs) > 1 else 1
+    columns = 2 if longest <= ABREAST and len(pairs) > 1 else 1
     lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
     heights = [_panel_height(line, columns) for line in lines]
     with drawing(path, height=sum(heights) + BAR) as canvas:
         panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=heights).ravel()
         for axes, pair, label in zip(panels, pairs, labels, strict=False):
-            _heatmap(axes, pair, size=7.5 if longest > 12 else 8.5)
+            _heatmap(axes, pair, size=6 if longest > 20 else 7.5 if longest > 12 else 8.5)
             axes.set_xlabel(label)
         for axes in panels[len(pairs) :]:
             axes.set_visible(False)
@@ -73,7 +74,8 @@ def maps_of_sentences(kept: Mapping[str, Sequence[Pair]]) -> list[Attention]:
         for number, pair in enumerate(short[:SENTENCES], start=1):
             choices = {"Model": name_and_id(variant), "Attention": "to the source", "Sentence": str(number)}
             rows, columns = [*map(str, pair["target"])], [*map(str, pair["source"])]
-            maps.append(Attention(choices, rows, columns, pair["weights"].astype(float).tolist()))
+            gold = [(int(t), int(s)) for s, t in pair.get("gold", ())]
+            maps.append(Attention(choices, rows, columns, pair["weights"].astype(float).tolist(), gold=gold))
     return maps
 
 

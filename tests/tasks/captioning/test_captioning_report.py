@@ -71,7 +71,7 @@ def test_every_measure_of_captions_can_decide(folder):
 def test_the_page_has_the_figures_and_tables_asked_for_and_no_others(folder):
     assert amiss(folder) == []
     assert sorted(path.name for path in (folder / "figures").glob("*.png")) == [
-        "effects.png", "overlays_soft.png", "picture_test-0.png", "picture_test-1.png",
+        "overlays_soft.png", "picture_test-0.png", "picture_test-1.png",
         "picture_test_combinations-2.png", "picture_test_combinations-3.png", "seeds_T99-C1.png",
         "seeds_T99-C2.png", "stopping.png",
         "training_bleu_photos.png", "training_bleu_scenes.png",

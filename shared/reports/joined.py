@@ -1,0 +1,300 @@
+"""The page of a paper, joined from what its reports at all scales say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log
+from pathlib import Path
+
+from shared.claims.outcomes import SIDES, better, headline, left_open
+from shared.claims.scales import SCALES, TESTS
+from shared.reports import document as doc
+from shared.reports import verdicts
+from shared.reports.document import link, strong
+from shared.reports.explorer import Explored, gather_maps
+from shared.reports.figures import LINEAR, Effect, draw_forest
+from shared.reports.page import Place, write_page
+from shared.reports.paper import Paper
+from shared.reports.sentences import paragraphs, say
+from shared.reports.stored import ScalePart, read_part
+from shared.reports.verdicts import Entry, Report, scale_name
+
+BASES = {
+    "with small models, trained in minutes or hours of two cores": (
+        "generated",
+        "own data",
+        "standard data",
+        "paper's data",
+    ),
+    "without training": ("measured", "identity"),
+}
+"""What decides, and the kinds of evidence that come from it."""
+WARNING = "⚠"
+Blocks = Sequence[doc.Block]
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """A paper's reports at all scales, from the smallest, and its better evidence.
+
+    Attributes:
+        reports: at least one.
+    """
+
+    reports: Sequence[Report]
+
+    @property
+    def title(self) -> str:
+        """What the paper is cited as."""
+        return self.reports[-1].title
+
+    @property
+    def folder(self) -> Path:
+        """Of its page."""
+        return self.reports[0].folder.parents[1] / self.reports[0].paper
+
+    @property
+    def claims(self) -> list[Entry]:
+        """Of each claim the entry with the better evidence, in the order of the largest scale; see :func:`headline`."""
+        return [headline(entries) for entries in self.by_claim.values()]
+
+    def page(self, base: Path) -> str:
+        """Its page, relative to ``base``."""
+        return doc.relative(self.folder / "README.md", base)
+
+    def card(self, claim: Entry, base: Path) -> str:
+        """The card of a claim, relative to ``base``."""
+        return f"{self.page(base)}#{claim['id']}"
+
+    def row(self, claim: Entry, base: Path) -> list[str]:
+        """Cells of a claim; the last says where its verdict is from, and which scales disagree or leave it open."""
+        return [*verdicts.claim_row(claim, self.page(base)), "; ".join([claim["scale"], *self.others(claim)])]
+
+    def others(self, claim: Entry) -> list[str]:
+        """What is to be said of the other scales: which of them disagree, or leave a claim open on better data."""
+        entries = self.by_claim[claim["id"]]
+        against = [f"{each['scale']} disagrees: {each['verdict']}" for each in claim.get("against", ())]
+        best = better(entries)
+        undecided = [f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(best, entries)]
+        return [*against, *undecided]
+
+    def is_against(self, claim: Entry) -> bool:
+        """Whether the better evidence speaks against a claim, though other evidence may differ."""
+        return SIDES.get(better(self.by_claim[claim["id"]])["verdict"]) == "against"
+
+    def tested(self, claim: str) -> list[Entry]:
+        """The entries of a claim at the scales that have tested it, from the better evidence."""
+        entries = [entry for entry in self.by_claim[claim] if entry["lead"] is not None]
+        return sorted(entries, key=lambda entry: entry is not better(self.by_claim[claim]))
+
+    @cached_property
+    def by_claim(self) -> dict[str, list[Entry]]:
+        """Claim to its entries, from the largest scale."""
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for report in reversed(self.reports):
+            for name, entry in report.claims.items():
+                found[name].append(entry)
+        return found
+
+
+def group_by_paper(reports: Sequence[Report]) -> list[Replicated]:
+    """The reports of each paper together, from the smallest scale; that of the smoke scale only where it is alone."""
+    papers: dict[str, list[Report]] = defaultdict(list)
+    for report in sorted(reports, key=lambda report: SCALES.index(report.scale)):
+        papers[report.paper].append(report)
+    order = dict.fromkeys(report.paper for report in reports)
+    whole = ([report for report in papers[paper] if report.scale != TESTS] or papers[paper] for paper in order)
+    return [Replicated(own) for own in whole]
+
+
+def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
+    """Write the page of a paper, and its figure; Markdown leads to the scales' own pages for what HTML has folded.
+
+    Raises:
+        ReplicationError: a file of a report cannot be read.
+    """
+    top, folded = paper_page(paper, facts)
+    own = [doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])]
+    rest = [doc.Heading("Everything else"), *own]
+    write_page([*top, *rest], paper.folder, title=facts.short, place=place, html=[*top, *folded])
+
+
+def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[doc.Block]]:
+    """What the page of a paper shows at once, and the sections that it folds away."""
+    parts = {report.scale: read_part(report.folder) for report in paper.reports}
+    led, explorer = _explored(parts)
+    top = [
+        doc.Heading(f"{facts.title}, replicated", level=1),
+        facts.citation(),
+        *([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()),
+        *_answer(paper, parts),
+        *_effects(paper),
+        doc.Heading("Claim by claim"),
+        *(_card(paper, claim, led, facts.code) for claim in paper.claims),
+        *explorer,
+    ]
+    return top, _folded(paper, led)
+
+
+def decided_by(claims: Sequence[Entry]) -> str:
+    """A sentence on how many claims are decided by which kind of evidence; empty where none is."""
+    leads = [(claim["lead"] or {}, claim["evidence"]) for claim in claims if claim["verdict"] in SIDES]
+    decided = Counter("identity" if lead.get("kind") == "exact" else evidence for lead, evidence in leads)
+    said = []
+    for how, kinds in BASES.items():
+        if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
+            said.append(f"{', '.join(found)}, {how}")
+    return f"Decided: {'; '.join(said)}." if said else ""
+
+
+def totals(claims: Sequence[Entry]) -> str:
+    """How many claims hold, do not hold, and are open, in words."""
+    sides = Counter(SIDES.get(claim["verdict"], claim["verdict"]) for claim in claims)
+    return say("totals", count=len(claims), sides=sides)
+
+
+def failed(paper: Replicated, base: Path) -> list[str]:
+    """The claims of a paper that did not hold, in words, with what was found."""
+    against = [claim for claim in paper.claims if paper.is_against(claim)]
+    return [say("failed", entry=each, card=paper.card(each, base), others=paper.others(each)) for each in against]
+
+
+def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block]:
+    """The total in a sentence, warnings, what did not hold and what is open in words, and a table of all verdicts."""
+    base, claims = paper.folder, paper.claims
+    sorts = verdicts.counts_by_sort(claims)
+    blocks: list[doc.Block] = [doc.Paragraph(f"{strong(totals(claims))} {sorts} {say('limits')}")]
+    for scale, part in parts.items():
+        said = [each for each in part.standing if isinstance(each, doc.Paragraph) and WARNING in each.text]
+        blocks += [replace(each, text=f"{scale}: {each.text}") for each in said]
+    if against := failed(paper, base):
+        blocks += [doc.Heading("What did not hold"), doc.Bullets(against)]
+    open_ones = [claim for claim in claims if claim["verdict"] not in SIDES and not paper.is_against(claim)]
+    if open_ones:
+        blocks += [doc.Heading("What is open"), doc.Bullets([say("open_claim", entry=each) for each in open_ones])]
+    scales = [report.scale for report in paper.reports]
+    rows = []
+    for claim in claims:
+        at = {entry["scale"]: entry for entry in paper.by_claim[claim["id"]]}
+        cells = [_cell(at[scale]) if scale in at else "–" for scale in scales]
+        rows.append([link(claim["id"], f"#{claim['id']}"), doc.sentence(verdicts.in_short(claim)), *cells])
+    columns = ("Claim", "What was tested", *(f"{scale.capitalize()} scale" for scale in scales))
+    said = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
+    blocks += [doc.Heading("All verdicts"), doc.Table(columns, rows, "lt" + "l" * len(scales))]
+    blocks += [doc.Bullets(said)] if said else []
+    return [*blocks, doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))])]
+
+
+def _cell(entry: Entry) -> str:
+    """A scale's verdict on a claim, and what it has measured."""
+    if entry["lead"] is None:
+        return "–"
+    return f"{verdicts.verdict_text(entry)} {verdicts.found_text(entry)}"
+
+
+def _effects(paper: Replicated) -> list[doc.Block]:
+    """A figure of the effects of the better evidence, in units of the smallest that matters."""
+    ratios = [ratio for entry in paper.claims if (ratio := relative(entry)) is not None]
+    if not ratios:
+        return []
+    path = paper.folder / "figures" / "effects.png"
+    draw_forest(ratios, path, "Effect, in units of the smallest that matters", far=True)
+    far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *ratio.interval))
+    matter = sum(ratio.value >= 1.0 for ratio in ratios if not ratio.hollow)
+    caption = say("effects", ratios=ratios, matter=matter, far=LINEAR if far else 0)
+    return [doc.Figure(path, caption, say("effects_seen", ratios=ratios))]
+
+
+def relative(entry: Entry) -> Effect | None:
+    """The effect that decides in units of the smallest that matters, ratios as logarithms; hollow of an equality.
+
+    None of identities and where none is measured.
+    """
+    lead = entry["lead"]
+    if lead is None or lead["effect"] is None or not lead["relevant"] or lead["interval"] is None:
+        return None
+    size = log if lead["scale"] == "log" else float
+    effect, *ends = (size(value) / size(lead["relevant"]) for value in (lead["effect"], *lead["interval"]))
+    name = verdicts.in_short(entry)
+    return Effect(name, entry["verdict"], effect, tuple(ends), hollow=lead["kind"] == "equal")
+
+
+def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: Mapping[str, Sequence[str]]) -> doc.Card:
+    """A claim with its evidence at every scale side by side; how it was decided, and further figures, are folded."""
+    name = claim["id"]
+    tested = paper.tested(name) or [claim]
+    cards = [(entry, led[entry["scale"]].cards[name]) for entry in tested]
+    exhibits = [block for _, card in cards for block in card.exhibits]
+    columns = [(_headed(entry, len(cards) > 1), card.evidence) for entry, card in cards]
+    if len(columns) == 1 and exhibits and isinstance(exhibits[0], doc.Figure):  # there is room beside the evidence
+        columns.append(("", [exhibits.pop(0)]))
+    said: list[doc.Block] = [*cards[0][1].intro, doc.Columns(columns)]
+    if names := code.get(name):
+        said.append(doc.Paragraph(say("parts_of_code", names=names)))
+    if exhibits:
+        said.append(doc.Details(say("further", blocks=exhibits), exhibits))
+    for entry, card in cards:
+        if card.decided:
+            at = f", {entry['scale']} scale" if len(cards) > 1 else ""
+            said.append(doc.Details(f"How it was decided{at}", card.decided))
+    return doc.Card(name, claim["verdict"], claim["how"], doc.sentence(verdicts.in_short(claim)), said)
+
+
+def _headed(entry: Entry, several: bool) -> str:
+    """What stands above a scale's evidence; its verdict only beside others, as the card has it, too."""
+    if entry["lead"] is None:
+        return ""
+    named = strong(f"At {scale_name(entry['scale'])}")
+    return f"{named} {verdicts.verdict_text(entry)}" if several else named
+
+
+def _explored(parts: Mapping[str, ScalePart]) -> tuple[dict[str, ScalePart], list[doc.Block]]:
+    """The same parts, whose figures lead to the one explorer of the page, and the explorer."""
+    groups = {(scale, name): card.exhibits for scale, part in parts.items() for name, card in part.cards.items()}
+    groups |= {(scale, ""): part.rest for scale, part in parts.items()}
+    shown = {scale for (scale, _), blocks in groups.items() for each in blocks if isinstance(each, Explored)}
+    if len(shown) > 1:
+        groups = {key: [_at_scale(each, key[0]) for each in blocks] for key, blocks in groups.items()}
+    led, explorer = gather_maps(groups)
+    found = {}
+    for scale, part in parts.items():
+        cards = {name: replace(card, exhibits=led[scale, name]) for name, card in part.cards.items()}
+        found[scale] = replace(part, cards=cards, rest=led[scale, ""])
+    return found, explorer
+
+
+def _at_scale(block: doc.Block, scale: str) -> doc.Block:
+    if not isinstance(block, Explored):
+        return block
+    return replace(block, maps=[replace(each, choices={"Scale": scale, **each.choices}) for each in block.maps])
+
+
+def _folded(paper: Replicated, led: Mapping[str, ScalePart]) -> list[doc.Block]:
+    """The sections of all scales; what they say alike stands once."""
+    sections: dict[str, dict[str, list[doc.Block]]] = defaultdict(dict)
+    folders = {report.scale: report.folder for report in paper.reports}
+    for scale, part in led.items():
+        title = ""
+        for block in part.rest:
+            if isinstance(block, doc.Heading) and block.level == 2:
+                title = doc.plain_text(block.text)
+                sections[title][scale] = []
+            else:
+                sections[title][scale].append(block)
+        at = doc.relative(folders[scale], paper.folder)
+        sections[title][scale].append(doc.Bullets(paragraphs("files", at=f"{at}/")))  # the last one is on files
+    blocks: list[doc.Block] = []
+    plans: dict[str, list[doc.Block]] = {scale: [*part.standing] for scale, part in led.items()}
+    for title, found in {**sections, "Plans, and whether the runs are of today": plans}.items():
+        alike = all(each == next(iter(found.values())) for each in found.values())
+        inside: list[doc.Block] = []
+        for scale, each in found.items():
+            if not alike:
+                inside.append(doc.Heading(f"{scale.capitalize()} scale", level=3))
+            if not (alike and inside):
+                inside += each
+        blocks.append(doc.Details(title, inside, section=True))
+    return blocks

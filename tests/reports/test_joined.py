@@ -1,0 +1,211 @@
+"""The page of a paper with reports at two scales, and what the summary over papers says of it."""
+
+import csv
+import json
+import re
+import shutil
+
+import pytest
+
+from shared.errors import ReplicationError
+from shared.reports.document import Table
+from shared.reports.joined import Replicated
+from shared.reports.page import write_page
+from shared.reports.paper import Paper
+from shared.reports.report import write_report
+from shared.reports.site import FIELDS, summarize
+from shared.reports.stored import NAME, read_part
+from shared.reports.verdicts import Report
+from tests.made_claims import claim, paper_folder
+from tests.reports.test_report import loss, readme
+from tests.synthetic_runs import TRANSLATORS, build
+
+SHOWN = ("rnnsearch-50", "rnnencdec-50")
+CLAIMS = [
+    claim(1, primary=loss("rnnsearch-50", "rnnencdec-50"), in_short="attention helps"),
+    claim(2, primary=loss("rnnencdec-50", "rnnsearch-50"), in_short="attention hurts"),
+    claim(3, in_short="nobody knows"),
+    claim(4, primary=loss("rnnsearch-50", "rnnencdec-50"), in_short="quick alone tests it"),
+]
+BENCH = {"T99-C1": "inconclusive", "T99-C2": "reproduced", "T99-C3": "not tested", "T99-C4": "not tested"}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A paper with a report at the quick scale, and one at bench that says :data:`BENCH`; the site over them."""
+    root = tmp_path_factory.mktemp("project")
+    paper = paper_folder(root / "replications" / "bahdanau", *CLAIMS)
+    runs = build(root / "runs", {name: TRANSLATORS[name] for name in SHOWN}, seeds=(1, 2, 3, 4, 5), examples=60)
+    quick, bench = (root / "reports" / scale / "bahdanau" for scale in ("quick", "bench"))
+    for scale, out in (("quick", quick), ("bench", bench)):
+        write_report(paper, runs, out, scale=scale, evidence=dict.fromkeys(SHOWN, "generated"))
+    entries = json.loads((bench / "claims.json").read_text())
+    for entry in entries:
+        entry |= {"verdict": BENCH[entry["id"]], "evidence": "standard data", "how": ""}
+        entry |= {} if entry["verdict"] != "not tested" else {"lead": None, "reason": "no run could"}
+    (bench / "claims.json").write_text(json.dumps(entries))
+    top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")
+    summarize(root / "reports", [top, own], {"bahdanau": Paper.load(paper / "paper.yaml")})
+    return root
+
+
+@pytest.fixture
+def page(root):
+    return (root / "reports/bahdanau/README.md").read_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def card(page, claim):
+    return page.split(f'<a id="{claim}"></a>')[1].split("<a id=")[0].split("\n## ")[0]
+
+
+def test_the_total_comes_first_then_what_failed_and_what_is_open_in_words(page):
+    first = page.split("## What did not hold")[0]
+    assert "**Of 4 claims 2 hold here, on 1 the evidence is mixed, 1 was not tested.**" in first
+    assert "* [Nobody knows](#T99-C3): – **not tested**; " in page
+
+
+def test_a_card_has_the_evidence_of_every_scale_that_has_any_the_better_first(page):
+    both, alone = card(page, "T99-C2"), card(page, "T99-C4")
+    assert both.index("**At bench scale** ✔ **reproduced**") < both.index("**At quick scale** ✘ **contradicted**")
+    assert both.count("**In the paper**") == 1
+    assert "How it was decided, quick scale" in both
+    assert "bench" not in alone
+    assert alone.count("How it was decided") == 1
+
+
+def test_the_table_and_a_sentence_say_where_scales_disagree(page):
+    said = "on T99-C2: contradicted at quick scale, reproduced at bench scale. Neither verdict is dropped"
+    assert f"* **The scales disagree** {said}; the better evidence is that of bench scale." in page
+    (row,) = re.findall(r"\| \[T99-C2\]\(#T99-C2\) \| Attention hurts\. \| (.*) \|\n", page)
+    quick, bench = row.split(" | ")
+    assert quick.startswith("✘ **contradicted**")
+    assert bench.startswith("✔ **reproduced**")
+
+
+def test_what_both_scales_say_alike_is_folded_once_and_all_else_by_scale(root):
+    html = (root / "reports/bahdanau/index.html").read_text()
+    settings = html.split('id="the-paper-s-settings"')[1].split("</details>")[0]
+    assert "scale</h3>" not in settings
+    results = html.split('id="results-of-every-variant"')[1].split("</details>")[0]
+    assert results.count("scale</h3>") in (0, 2)
+    assert 'href="../bench/bahdanau/claims.json"' in html
+
+
+def test_the_addresses_of_a_scale_s_pages_stay(root):
+    for scale in ("quick", "bench"):
+        folder = root / "reports" / scale / "bahdanau"
+        assert '"../../bahdanau/index.html" + location.hash' in (folder / "index.html").read_text()
+        assert '<a id="T99-C1"></a>' in (folder / "README.md").read_text()
+        assert "(../../bahdanau/README.md)" in (folder / "README.md").read_text()
+
+
+def test_what_is_stored_is_what_was_written(root, tmp_path):
+    part = read_part(root / "reports/quick/bahdanau")
+    assert part.cards.keys() == BENCH.keys()
+    assert part.cards["T99-C1"].evidence[1].path == root / "reports/quick/bahdanau/figures/seeds_T99-C1.png"
+    (tmp_path / NAME).write_text("{")
+    with pytest.raises(ReplicationError, match=r"page.json cannot be read .* run its report stage again"):
+        read_part(tmp_path)
+
+
+def test_a_damaged_report_of_another_scale_is_named(tmp_path):
+    (tmp_path / "bench/bahdanau").mkdir(parents=True)
+    (tmp_path / "bench/bahdanau/claims.json").write_text("[{")
+    with pytest.raises(ReplicationError, match="bench/bahdanau is no whole report"):
+        summarize(tmp_path, [])
+
+
+def test_the_summary_counts_the_better_evidence_once_and_leaves_out_the_smoke_scale(root):
+    shutil.copytree(root / "reports/quick", root / "reports/smoke")
+    top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")
+    summarize(root / "reports", [top, own])
+    shutil.rmtree(root / "reports/smoke")
+    assert "| [Bahdanau et al. 2015](reports/bahdanau/README.md) | 2 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in top.read_text()
+    for text in (own.read_text(), (root / "reports/README.md").read_text()):
+        rows = {name: next(line for line in text.splitlines() if f"| [{name}](" in line) for name in BENCH}
+        assert rows["T99-C1"].endswith("| quick; bench, on standard data: inconclusive |")
+        assert rows["T99-C2"].endswith("| bench; quick disagrees: contradicted |")
+    assert "(../../reports/bahdanau/README.md)" in own.read_text()
+
+
+@pytest.mark.parametrize(
+    ("quick", "bench", "paper_scale", "said"),
+    [
+        ("contradicted", "reproduced", "inconclusive", "bench; quick disagrees: contradicted"),
+        ("reproduced", "contradicted", "contradicted", "paper_scale; quick disagrees: reproduced"),
+        ("reproduced", "inconclusive", "reproduced", "paper_scale"),
+    ],
+)
+def test_of_three_scales_only_those_that_disagree_are_said_to(tmp_path, quick, bench, paper_scale, said):
+    reports = []
+    for scale, verdict in {"quick": quick, "bench": bench, "paper_scale": paper_scale}.items():
+        entry = {"id": "T1-C1", "evidence": "generated", "verdict": verdict, "scale": scale}
+        entry |= {"how": "", "lead": None, "agreeing": 0, "supporting": 0, "statement": "s"}
+        folder = tmp_path / scale / "paper"
+        folder.mkdir(parents=True)
+        (folder / "claims.json").write_text(json.dumps([entry]))
+        reports.append(Report(folder))
+    found = Replicated(reports)
+    assert found.row(found.claims[0], tmp_path)[-1] == said
+
+
+def test_the_claims_are_data_too_with_described_fields(root):
+    folder = root / "reports"
+    data = json.loads((folder / "claims.json").read_text())
+    with (folder / "claims.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert data["fields"] == FIELDS
+    assert [row["claim"] for row in rows] == [row["claim"] for row in data["claims"]] == [*BENCH]
+    assert [row["verdict"] for row in rows] == ["reproduced", "mixed", "not tested", "reproduced"]
+    assert rows[1]["page"] == "bahdanau/README.md#T99-C2"
+    assert "@misc{attention_replicated,\n" in (folder / "attention_replicated.bib").read_text()
+
+
+# ---------------------------------------------------------------- in a browser
+
+
+def test_an_old_address_leads_to_the_card(opened, root):
+    page = opened(root / "reports", "bench/bahdanau/index.html", "#T99-C4")
+    page.wait_for_url("**/reports/bahdanau/index.html#T99-C4")
+    assert page.locator("#T99-C4 .badge").first.inner_text().endswith("reproduced")
+
+
+def test_a_tile_says_its_claim_in_words_and_is_a_link(opened, root):
+    page = opened(root / "reports", "index.html")
+    tile = page.get_by_role("link", name="attention helps : reproduced")
+    assert tile.inner_text().splitlines()[0] == "✔ attention helps"
+    assert page.get_by_role("heading", level=1).count() == 1
+
+
+def test_claims_can_be_searched(opened, root):
+    page = opened(root / "reports", "index.html")
+    page.get_by_label("Search").fill("HURTS attention")
+    assert page.locator("[data-filters] tbody tr:not([hidden])").count() == 1
+    assert page.inner_text(".filters output") == "1 of 4"
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_folded_sections_open_from_the_contents_and_paper_leaves_them_out(opened, root, media):
+    page = opened(root / "reports", "bahdanau/index.html", viewport={"width": 1440, "height": 900})
+    page.emulate_media(media=media)
+    section = page.locator("#cost-of-training")
+    assert section.is_visible() == (media == "screen")
+    if media == "screen":
+        page.locator(".contents a[href='#cost-of-training']").click()
+        assert section.locator("table").first.is_visible()
+    columns = page.locator("#T99-C2 .columns").evaluate("each => getComputedStyle(each).gridTemplateColumns.split(' ')")
+    assert len(columns) == 2, "the scales stand side by side on paper, too"
+
+
+NUMBERS = ["−1.25×10⁻⁵ nats", "+2.0×10⁹", "–", "< 0.001", "12,500 [12,000, 13,000]", "−3", "0.5 ± 0.1"]
+
+
+def test_a_table_is_sorted_by_its_numbers_signs_and_powers_of_ten(opened, tmp_path):
+    write_page([Table(("Name", "Effect"), [["a", number] for number in NUMBERS], "ll")], tmp_path, title="t")
+    page = opened(tmp_path, "index.html")
+    read = "table => Array.from(table.tBodies[0].rows, row => row.cells[1].textContent)"
+    falling = ["+2.0×10⁹", "12,500 [12,000, 13,000]", "0.5 ± 0.1", "< 0.001", "−1.25×10⁻⁵ nats", "−3"]
+    page.get_by_role("button", name="Effect").click()
+    assert page.locator("table").evaluate(read) == [*falling, "–"]
+    page.get_by_role("button", name="Effect").click()
+    assert page.locator("table").evaluate(read) == [*reversed(falling), "–"]
