@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph
+
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 TITLE = "Attention, word by word"
 INTRODUCTION = (
@@ -57,7 +59,7 @@ class Explored(Figure):
     first: int | None = None
 
 
-def gather_maps(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequence[Block]], list[Block]]:
+def gather_maps(groups: Mapping[KeyT, Sequence[Block]]) -> tuple[dict[KeyT, Sequence[Block]], list[Block]]:
     """One explorer of the maps of all figures, with its heading; and the figures, which lead to their maps in it.
 
     Maps that are chosen alike are the same: the first figure's counts.
@@ -76,7 +78,7 @@ def gather_maps(groups: Mapping[str, Sequence[Block]]) -> tuple[dict[str, Sequen
     if not owner:
         return {**groups}, []
     place = {key: i for i, key in enumerate(owner)}
-    led: dict[str, Sequence[Block]] = {
+    led: dict[KeyT, Sequence[Block]] = {
         name: [
             replace(block, first=place[(*block.maps[0].choices.items(),)])
             if isinstance(block, Explored) and block.maps

@@ -117,8 +117,8 @@ def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
         ReplicationError: a file of a report cannot be read.
     """
     top, folded = paper_page(paper, facts)
-    own = [doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])]
-    rest = [doc.Heading("Everything else"), *own]
+    own = doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])
+    rest: list[doc.Block] = [doc.Heading("Everything else"), own]
     write_page([*top, *rest], paper.folder, title=facts.short, place=place, html=[*top, *folded])
 
 
@@ -182,9 +182,9 @@ def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
         cells = [_cell(at[scale]) if scale in at else "–" for scale in scales]
         rows.append([link(claim["id"], f"#{claim['id']}"), doc.sentence(verdicts.in_short(claim)), *cells])
     columns = ("Claim", "What was tested", *(f"{scale.capitalize()} scale" for scale in scales))
-    said = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
+    told = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
     blocks += [doc.Heading("All verdicts"), doc.Table(columns, rows, "lt" + "l" * len(scales))]
-    blocks += [doc.Bullets(said)] if said else []
+    blocks += [doc.Bullets(told)] if told else []
     return [*blocks, doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))])]
 
 

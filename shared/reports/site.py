@@ -85,16 +85,16 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
     for before, each, after in zip([None, *whole], whole, [*whole[1:], None], strict=False):
         name = each.reports[0].paper
         if only in (None, name):
-            near = [one and (one.title, one.page(each.folder)) for one in (before, after)]
-            own = reports.parent / "replications" / name
+            near = [(one and (one.title, one.page(each.folder))) or None for one in (before, after)]
+            home = reports.parent / "replications" / name
             model, notes = (
                 ("The model, line by line", each.folder / MODEL),
-                ("Notes on this replication", own / "README.md"),
+                ("Notes on this replication", home / "README.md"),
             )
             links = [(words, doc.relative(path, each.folder)) for words, path in (model, notes, *_documents(reports))]
             place = Place((("All papers", "../README.md"),), near[0], near[1], links)
             write_paper(each, papers[name], place)
-            _write_model(each, papers[name], own / "model.py", links)
+            _write_model(each, papers[name], home / "model.py", links)
 
 
 def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[tuple[str, str]]) -> None:
@@ -181,7 +181,7 @@ def _aside(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
     exhibits = (block for part in parts for card in part.cards.values() for block in card.exhibits)
     picture = next((block for block in exhibits if isinstance(block, Explored)), None)
     shown = [doc.Figure(picture.path, picture.caption, picture.seen)] if picture else []
-    run = [doc.Paragraph(say("run_it")), doc.CodeBlock("python3.11 replicate.py")]
+    run: list[doc.Block] = [doc.Paragraph(say("run_it")), doc.CodeBlock("python3.11 replicate.py")]
     return [*_against(papers, folder), *run, *shown]
 
 
