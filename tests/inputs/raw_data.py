@@ -188,7 +188,7 @@ CASES = [
     Case("parallel", ["en", "de"], {"parts": _PARTS}, _parallel),
     Case("photos", ["captions", "photo"], {"captions": ["dataset.json"]}, _photos),
     Case("pixel_texts", ["text", "label"], {"train": ["a", "a.classes"], "test": ["t", "t.classes"], "valid": 3},
-         _classified),
+         _classified, ("text",)),
     Case("pixels", [], {"format": "idx", "train": ["a"], "test": ["t"], "valid": 3}, _idx),
     Case("pixels", [], {"format": "cifar", "train": ["a"], "test": ["t"], "valid": 3}, _cifar),
     Case("running_text", [], {"parts": {split: [{"file": split}] for split in SPLITS}}, _running),
