@@ -151,8 +151,9 @@ def decided_by(claims: Sequence[Entry]) -> str:
 
 
 def totals(claims: Sequence[Entry]) -> str:
-    """How many claims hold, do not hold, and are open, in words."""
-    sides = Counter(SIDES.get(claim["verdict"], claim["verdict"]) for claim in claims)
+    """How many claims hold, hold in part, do not hold, and are open, in words."""
+    whole = {**SIDES, "in part": "part"}  # where a part is open, the claim does not hold
+    sides = Counter(whole.get(claim["verdict"], claim["verdict"]) for claim in claims)
     return say("totals", count=len(claims), sides=sides)
 
 

@@ -147,9 +147,10 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
     return [
         doc.Heading(TITLE, level=1),
         doc.Paragraph(say("what_this_is", count=len(papers), totals=totals(claims))),
+        doc.Paragraph(verdicts.counts_by_sort(claims)),
         doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
         doc.Heading("All claims"),
-        doc.Paragraph(f"{verdicts.counts_by_sort(claims)} {decided_by(claims)} {say('limits')}".lstrip()),
+        doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
         doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
         doc.Paragraph(say("downloads")),
         *beside_the_papers(papers, folder),
