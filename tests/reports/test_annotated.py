@@ -3,6 +3,7 @@
 import ast
 import re
 import unicodedata
+from html import unescape
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.conftest import ROOT
 
 def letters_of(text: str) -> list[str]:
     """The letters, digits and signs of a text or of MathML without its tags, sorted; roots and quotients are tags."""
-    bare = unicodedata.normalize("NFKD", re.sub(r"<[^>]*>", "", text).translate(ABOVE).replace("-", "−"))
+    bare = unicodedata.normalize("NFKD", unescape(re.sub(r"</?m[^>]*>", "", text)).translate(ABOVE).replace("-", "−"))
     return sorted(c for c in bare if c not in "_^{}~¯√/\u0302\u0303\u0304" and not c.isspace())
 
 
