@@ -90,12 +90,12 @@ def test_every_link_leads_to_a_page_and_a_part_of_it(opened, name):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_tile_of_the_main_page_has_the_verdict_of_its_card(opened, paper):
     links = f"a[href^='{paper}/index.html#']"
-    tiles = opened(REPORTS, MAIN).locator(f".tile{links}")
+    tiles = opened(REPORTS, MAIN).locator(f"{links}.tile")
     cards = opened(REPORTS, f"{paper}/index.html").locator(".card")
     verdict = "tiles => tiles.map(each => [each.hash.slice(1), each.textContent.split(': ').pop().trim()])"
     shown = "cards => cards.map(each => [each.id, each.querySelector('.head .badge').lastChild.textContent])"
     assert cards.evaluate_all(shown) == tiles.evaluate_all(verdict)
-    assert cards.count() > 5
+    assert cards.count() > 3
 
 
 @pytest.mark.parametrize("paper", PAPERS)
