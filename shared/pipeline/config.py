@@ -160,7 +160,7 @@ def _read(config: type[ConfigT], path: Path) -> ConfigT:
     key = config, path, path.read_bytes() if path.is_file() else b""
     if key not in _CONTENTS:
         _CONTENTS[key] = build(config, load_yaml(path), where=str(path))
-    content: ConfigT = _CONTENTS[key]
+    content: ConfigT = _CONTENTS[key].model_copy(deep=True)  # since who asks may change it
     return content
 
 

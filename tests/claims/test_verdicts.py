@@ -129,7 +129,7 @@ def test_what_the_outcome_holds():
     assert (lead.seeds, lead.n, lead.drawn_of, lead.deciding) == ((1, 2, 3, 4, 5), None, "", True)
     assert (lead.tests.above, lead.tests.below) == (
         pytest.approx(stats.t.sf(2.0 / 0.1 * math.sqrt(5), 4)),
-        pytest.approx(1.0),
+        pytest.approx(stats.t.cdf(1.0 / 0.1 * math.sqrt(5), 4)),
     )
 
 

@@ -46,7 +46,7 @@ def tried(
 
     def asked(kind: str, text: str) -> tuple[int, str]:
         capsys.readouterr()
-        status = main(["try", f"toy_{kind}.short", text, "--scale", "smoke"])
+        status = main(["try", f"toy_{kind}.short", "--scale", "smoke", "--", text])
         printed = capsys.readouterr()
         return status, printed.err if status else printed.out
 

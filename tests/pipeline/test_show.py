@@ -107,7 +107,7 @@ def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monke
     assert main(["show", "B15-c1"]) == 2
     assert capsys.readouterr().err == "error: there is no claim 'B15-c1' (did you mean 'B15-C1'?).\n"
     assert main(["show", "nothing"]) == 2
-    assert "there is no claim 'nothing'; there are B15-C1" in capsys.readouterr().err
+    assert "there is no claim 'nothing'; there are A19-C1" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     for command in (["show", "B15-C1"], ["list"]):
         assert main(command) == 2

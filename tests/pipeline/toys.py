@@ -6,6 +6,7 @@ import os
 import signal
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 
 import yaml
@@ -178,6 +179,7 @@ TOYS = {
 
 def write_project(folder: Path) -> Path:
     """Write ``params.yaml``, the data sets' cards and one paper of each kind, ``toy_<kind>``."""
+    forkserver._forkserver._stop()  # whose workers would have the papers of an earlier project
     (folder / "replications").mkdir(parents=True)
     (folder / "replications" / "__init__.py").touch()
     (folder / "shared").symlink_to(ROOT / "shared")

@@ -147,7 +147,7 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
     assert figure.path.is_file()
     assert figure.seen == "s: 0.5 of the paper's effect; s: 0.52 of the paper's effect"
     (table,) = (block for block in blocks if isinstance(block, Table))
-    assert [plain_text(row[0]) for row in table.rows] == ["T-C1", "T-C3"]
+    assert [plain_text(row[0]) for row in table.rows] == ["s", "s"]
     assert (drawn[0].value, drawn[0].interval) == (0.5, (0.25, 0.75))
     assert (drawn[1].value, drawn[1].interval) == (pytest.approx(log(1.1) / log(1.2)), ())
 

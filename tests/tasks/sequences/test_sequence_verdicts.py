@@ -84,7 +84,7 @@ def decided(primary, results):
 )
 def test_every_measure_can_decide_a_claim(runs, primary, effect):
     decision = decided(primary, load_results(runs))
-    assert decision.verdict == "reproduced"
+    assert decision.lead.verdict == "reproduced"
     assert (decision.lead.seeds, decision.lead.n) == (SEEDS, SEQUENCES)
     assert decision.lead.effect == pytest.approx(effect, rel=0.1)
 
