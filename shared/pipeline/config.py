@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from shared.claims.scales import SCALES, Scale
-from shared.config import ConfigT, Strict, build, check_name, load_yaml, merge, near
+from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, settings_of
@@ -148,20 +148,7 @@ class Content(Strict):
 
 def load_params(path: Path = Path("params.yaml")) -> Params:
     """Read and check ``params.yaml``."""
-    return _read(Params, path)
-
-
-_CONTENTS: dict[tuple[Any, Path, bytes], Any] = {}
-
-
-def _read(config: type[ConfigT], path: Path) -> ConfigT:
-    """The checked content of a file, which is parsed once as long as it says the same: each of other papers' runs that
-    a claim names asks for it."""
-    key = config, path, path.read_bytes() if path.is_file() else b""
-    if key not in _CONTENTS:
-        _CONTENTS[key] = build(config, load_yaml(path), where=str(path))
-    content: ConfigT = _CONTENTS[key].model_copy(deep=True)  # since who asks may change it
-    return content
+    return build(Params, load_yaml(path), where=str(path))
 
 
 def use_scale(scale: str) -> None:
@@ -220,8 +207,8 @@ class ScaleFile:
         folder = paper_folder(paper)
         self.paper, self.scale = paper, scale
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"
-        content = _read(Content, self.path)
-        identities = _read(Identities, self.variants_path)
+        content = build(Content, load_yaml(self.path), where=str(self.path))
+        identities = build(Identities, load_yaml(self.variants_path), where=str(self.variants_path))
         self.kind, self.identities = identities.kind, identities.variants
         self.tasks, self.variants = content.tasks, content.variants
         self.deviations, self.features, self.others = content.deviations, content.features, content.others

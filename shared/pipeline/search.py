@@ -31,7 +31,6 @@ from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_sid
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
-from shared.reports.plans import end_of
 from shared.tasks.settings import RunConfig, check_model, find_route, trains_network
 from shared.training.pool import Job
 
@@ -384,6 +383,8 @@ def unfollowed(paper: str, scale: str) -> list[str]:
 
 def untuned(settings: ScaleFile) -> dict[str, str]:
     """Variant to what the search of its settings lacks, so that no claim can be contradicted by it."""
+    from shared.reports.plans import end_of
+
     search, lacks = load_found(settings) or {"groups": []}, dict[str, str]()
     same = Search(settings).same if has_search(settings) else ()
     like = {variant: each.same_as for each in same for variant in each.variants}
