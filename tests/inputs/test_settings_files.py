@@ -121,7 +121,7 @@ def is_valid(mutation: Mutation, last: str) -> bool:
     if mutation.kind.name == "variants.yaml" and re.search(NO_NAME, mutation.place):
         return True
     if mutation.change == "zero":
-        return last not in NEVER_ZERO
+        return last not in NEVER_ZERO or bool(re.search(CELLS, mutation.place))
     if mutation.change == "huge" and mutation.kind.name in ("variants.yaml", "<scale>/params.yaml"):
         return isinstance(mutation.new, float)
     place = VALID.get((mutation.kind.name, mutation.change))
