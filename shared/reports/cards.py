@@ -134,7 +134,7 @@ def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
 def _decided(claim: Claim, entry: Entry, found: Findings) -> list[doc.Block]:
     """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
     lead, row, blocks, points = entry["lead"], claim.primary, list[doc.Block](), list[str]()
-    if row is not None:
+    if row is not None and [*row.compared()] == [*lead["variants"]]:  # else another one decides at this scale
         task = found.results[lead["variants"][0]].task
         blocks.append(doc.Paragraph(say("comparison", row=row, lead=lead, task=task)))
         points += [say("tests", row=row, lead=lead)] if lead["tests"] is not None else []
