@@ -79,7 +79,7 @@ def test_the_page_has_the_figures_and_tables_asked_for_and_no_others(folder):
     ]  # fmt: skip
     page = (folder / "README.md").read_text()
     for expected in (
-        "![Soft attention](figures/overlays_soft.png)\n\n",
+        "](figures/overlays_soft.png)\n\n",
         "Captions entirely true by split | test (n = 80) | test_combinations (n = 20) | test_pictures (n = 20) |",
         "Captions entirely true by objects in the scene | 1 (n = 40) | 2 (n = 20) | 3 (n = 20) |",
         "| BLEU-4 on the validation split | Highest in training | Where likelihood is highest |",

@@ -82,7 +82,7 @@ def test_the_page_has_the_figures_and_tables_asked_for_and_no_others(folder):
     page = (folder / "README.md").read_text()
     for expected in (
         "## Paired tests", "| T99-C1 | `attention` – `max` | all | 1 | +", "Accuracy by set, %",
-        "Redundancy of the rows of A", "![What it looks at](figures/heat_attention.png)",
+        "Redundancy of the rows of A", "](figures/heat_attention.png)",
         "](figures/heat_rows_attention_penalty-0_max.png)", "Share of the validation split classified wrongly",
     ):  # fmt: skip
         assert expected in page
@@ -284,7 +284,7 @@ def test_html_has_the_words_and_markdown_the_picture(tmp_path):
     assert "<img" not in html
     markdown = render(heats, "md", title="t", folder=tmp_path)
     caption = "Ours. Where there are several rows, a word's weight is its mean over them."
-    assert markdown == f"![Ours](heat_ours.png)\n\n{caption}\n"
+    assert markdown == f"![{caption.rstrip('.')}](heat_ours.png)\n\n{caption}\n"
     heats = draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", "one two"))
     assert "evidence" not in render(heats, "html", title="t", folder=tmp_path).partition("<main>")[2]
 

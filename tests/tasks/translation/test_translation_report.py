@@ -107,12 +107,12 @@ def test_long_sentences_and_more_than_a_few_are_left_out():
 
 
 def test_words_with_dollar_signs_are_no_formulas_and_long_sentences_get_a_row_each(tmp_path):
-    for i, length in enumerate((3, 30)):
+    for i, length in enumerate((3, 40)):
         arrays = {f"{name}_{k}": value for k in range(2) for name, value in square(length).items()}
         np.savez(tmp_path / f"{i}.npz", **arrays)
         (figure,) = draw_kept(Heatmaps("a", "Seen."), tmp_path, a=tmp_path / f"{i}.npz")
         height, width, _ = imread(figure.path).shape
-        assert (height > 1.8 * width) == (length == 30)
+        assert (height > 1.8 * width) == (length == 40)
     assert draw_kept(Heatmaps("a", "Seen."), tmp_path, a=tmp_path / "none.npz") == []
 
 
