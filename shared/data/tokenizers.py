@@ -110,6 +110,7 @@ class WordVocabulary:
 
 
 _UNKNOWN = "\uffff"  # stands for "<unk>" in a text, and is in no vocabulary
+_APART = re.compile(f"{_UNKNOWN}|[^{_UNKNOWN}]+")
 # SentencePiece writes a space as "▁", reads a NUL as an end, leaves training lines with "▅" out without a word, learns
 # no "\x1f" and takes "\r" off the end of a line.
 _ESCAPES = {character: f"\ue000{number}" for number, character in enumerate("\ue000▁▅\0\uffff\x1f\r")}
@@ -162,6 +163,12 @@ class SentencePieceTokenizer:
         """Return the pieces of each line; ``<unk>`` in a text is one unknown symbol, as is a run of such characters."""
         known = [line.translate(_ESCAPE).replace(SPECIAL[UNK], _UNKNOWN) for line in lines]
         encoded: list[list[int]] = self._processor.encode(known)
+        # SentencePiece makes one symbol of all unknown characters that touch, "<unk><unk>" included.
+        for at, line in enumerate(known):
+            if _UNKNOWN in line:
+                pieces = zip(encoded[at], self._processor.encode(line, return_type=str), strict=True)
+                runs = ([symbol] * (len(_APART.findall(text)) if symbol == UNK else 1) for symbol, text in pieces)
+                encoded[at] = [symbol for run in runs for symbol in run]
         return encoded
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
