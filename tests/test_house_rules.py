@@ -39,15 +39,15 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3495, 2200),
+    ("shared/data",): (3510, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2120, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
     ("shared/training",): (930, 600),
     ("shared/claims",): (1575, 1350),
     ("shared/tasks",): (5000, 3600),
-    ("shared/reports",): (2990, 1900),
-    ("shared/pipeline",): (3040, 1500),
+    ("shared/reports",): (3025, 1900),
+    ("shared/pipeline",): (3045, 1500),
     ("replications",): (5095, 3400),
     ("benchmarks",): (965, 700),
     ("replicate.py",): (185, 120),

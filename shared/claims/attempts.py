@@ -144,6 +144,6 @@ def append_lines(path: Path, lines: Sequence[Line]) -> None:
             file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def counts(seeds: Sequence[int]) -> bool:
-    """Whether so many seeds could decide, and so are an attempt."""
+def can_decide(seeds: Sequence[int]) -> bool:
+    """Whether there are as many seeds as a verdict needs, which alone is an attempt."""
     return len(seeds) >= FEWEST_SEEDS

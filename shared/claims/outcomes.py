@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from shared.claims import schema
-from shared.claims.attempts import History, counts
+from shared.claims.attempts import History, can_decide
 from shared.claims.competence import Check, Learned
 from shared.claims.rules import LEARNED
 from shared.claims.scales import SCALES
@@ -206,7 +206,7 @@ class Decision:
             "checks": [asdict(check) for check in self.checks], "learned": [asdict(each) for each in self.learned],
             "changed": None if self.changed is None else list(self.changed), "sort": self.sort, "ours": self.claim.ours,
             "parts": [{key: getattr(each, key) for key in PART} for each in self.parts],
-            "attempt": self.history.attempt if lead and counts(lead["seeds"]) else None,
+            "attempt": self.history.attempt if lead and can_decide(lead["seeds"]) else None,
             "before": [line["verdict"] for line in self.history.before], "confirmed": self.confirmed,
             "lines": [{key: value for key, value in line.items() if key not in LONG} for line in self.history.lines],
             "comparisons": [outcome.to_json() for outcome in self.outcomes],
@@ -251,7 +251,7 @@ def headline(entries: Sequence[Entry]) -> dict[str, Any]:
     best = better(entries)
     lines = {line["design"]: line for entry in entries for line in entry.get("lines", ())}
     today = {entry.get("design") for entry in entries}
-    earlier = [line for design, line in lines.items() if design not in today and counts(line["seeds"])]
+    earlier = [line for design, line in lines.items() if design not in today and can_decide(line["seeds"])]
     against = sorted((each for each in (*entries, *earlier) if disagree([best, each])), key=_rank, reverse=True)
     return {**best, "verdict": "mixed" if against else best["verdict"], "against": against}
 

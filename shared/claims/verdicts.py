@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from shared.claims import schema
-from shared.claims.attempts import History, Ledger
+from shared.claims.attempts import History, Ledger, can_decide
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
 from shared.claims.competence import (
     control_check,
@@ -106,7 +106,7 @@ def _correct(drafts: Sequence[tuple[History, list[Outcome]]]) -> None:
         (rows, at, row.tests, history.penalty)
         for history, rows in drafts
         for at, row in enumerate(rows)
-        if row.deciding and row.tests is not None and len(row.seeds) >= FEWEST_SEEDS
+        if row.deciding and row.tests is not None and can_decide(row.seeds)
     ]
     above, below, opposite = (
         holm([min(1.0, getattr(tests, name) * penalty) for *_, tests, penalty in deciding])
@@ -203,7 +203,7 @@ def _verdict_of(outcome: Outcome) -> Outcome:
     tests, level = outcome.tests, ALPHA / 2.0
     if tests is None:
         return outcome
-    if len(outcome.seeds) < FEWEST_SEEDS:
+    if not can_decide(outcome.seeds):
         few = f"{number_of(len(outcome.seeds), 'seed')}, and at least {FEWEST_SEEDS} decide"
         return replace(outcome, reason=few)
     alone, verdict = (_table(*(p <= level for p in ps)) for ps in ((tests.above, tests.below), tests.deciding[:2]))

@@ -15,12 +15,15 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _CHUNK = 1 << 20
 # Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
@@ -169,10 +172,31 @@ def read_table(
     Raises:
         ReplicationError: a row has more or fewer fields, or its quotation marks do not match; names the line.
     """
+    header = [*names]
+    for begin, row in _rows(path, delimiter, quoted):
+        if not header and len({*row}) == len(row):
+            header = row
+        elif len(row) == len(header):
+            yield f"{path.name}, line {begin}", dict(zip(header, row, strict=True))
+        else:
+            wanted = f"not {len(header)} as its head" if header else "of which two have one name"
+            raise ReplicationError(f"{path.name}: line {begin} has {len(row)} fields, {wanted}; correct it.")
+
+
+def first_row(path: Path, *, delimiter: str, quoted: bool) -> list[str]:
+    """The fields of the first row of a table, whether these are its names or not; none where there is no row.
+
+    Raises:
+        ReplicationError: as :func:`read_table`.
+    """
+    return next((row for _, row in _rows(path, delimiter, quoted)), [])
+
+
+def _rows(path: Path, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a table, each with the line in which it begins."""
     lines = text_lines(path)
     reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
     plain = (line.split(delimiter) for line in lines)
-    header = [*names]
     begin = 0
     while True:
         begin = reader.line_num + 1 if quoted else begin + 1
@@ -184,15 +208,8 @@ def read_table(
             ) from None
         if row is None:
             return
-        if row in ([], [""]):
-            continue
-        if not header and len({*row}) == len(row):
-            header = row
-        elif len(row) == len(header):
-            yield f"{path.name}, line {begin}", dict(zip(header, row, strict=True))
-        else:
-            wanted = f"not {len(header)} as its head" if header else "of which two have one name"
-            raise ReplicationError(f"{path.name}: line {begin} has {len(row)} fields, {wanted}; correct it.")
+        if row not in ([], [""]):
+            yield begin, row
 
 
 def read_database(path: Path, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
@@ -212,37 +229,48 @@ def read_picture(content: bytes) -> NDArray[np.uint8]:
     """
     from PIL import Image, ImageOps
 
+    with _opened(content) as file:
+        picture = ImageOps.exif_transpose(file)
+        if not all(picture.size):
+            raise ValueError("it has no pixel")
+        if picture.mode[0] in "IF":
+            values = np.asarray(picture, dtype=np.float64)
+            if not np.isfinite(values).all():
+                raise ValueError("it has values that are no numbers")
+            bits = {"F": (1.0, 255.0, 65_535.0), "I": (255.0, 65_535.0)}.get(picture.mode, (65_535.0,))
+            most = next((limit for limit in bits if values.max() <= limit), float(values.max()))
+            clear = values == picture.info.get("transparency", -1)
+            grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
+            picture = Image.fromarray(grey.astype(np.uint8))
+        if picture.has_transparency_data:
+            picture = picture.convert("RGBA")
+            picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
+        return np.asarray(picture.convert("RGB"))
+
+
+def picture_form(content: bytes) -> str:
+    """Mode and size of a picture, such as ``RGB 640 x 480``, without decoding it.
+
+    Raises:
+        ValueError: it is no picture, or has more pixels than Pillow takes for harmless.
+    """
+    with _opened(content) as file:
+        return f"{file.mode} {file.width} x {file.height}"
+
+
+@contextmanager
+def _opened(content: bytes) -> Iterator[Image.Image]:
+    """A picture that is open; whatever its decoder stumbles over becomes a ValueError."""
+    from PIL import Image
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what is odd; what is wrong is an error
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
             with Image.open(io.BytesIO(content)) as file:
-                picture = ImageOps.exif_transpose(file)
-            if not all(picture.size):
-                raise ValueError("it has no pixel")
-            if picture.mode[0] in "IF":
-                values = np.asarray(picture, dtype=np.float64)
-                if not np.isfinite(values).all():
-                    raise ValueError("it has values that are no numbers")
-                bits = {"F": (1.0, 255.0, 65_535.0), "I": (255.0, 65_535.0)}.get(picture.mode, (65_535.0,))
-                most = next((limit for limit in bits if values.max() <= limit), float(values.max()))
-                clear = values == picture.info.get("transparency", -1)
-                grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
-                picture = Image.fromarray(grey.astype(np.uint8))
-            if picture.has_transparency_data:
-                picture = picture.convert("RGBA")
-                picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture)
-            return np.asarray(picture.convert("RGB"))
-        except Exception as error:  # a decoder may stumble over anything
+                yield file
+        except Exception as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
-
-
-def picture_form(content: bytes) -> str:
-    """Mode and size of a picture, such as ``RGB 640 x 480``, without decoding it."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(content)) as file:
-        return f"{file.mode} {file.width} x {file.height}"
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shutil
@@ -16,8 +15,8 @@ from shared.config import build, check_name
 from shared.data.cards import Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import json_lines, listed, reading, text_lines
-from shared.data.readers.texts import TABLES, records
+from shared.data.opening import first_row, json_lines, listed, reading
+from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
 
@@ -30,7 +29,6 @@ ROLES = {
 }
 """Kind of task to what the columns of its tables are, in this order."""
 FASTA = (".fasta", ".fa", ".faa")
-TABULAR = (*TABLES, ".jsonl")
 _LICENCE = "to be filled in: whose data are these, and who may use them?"
 
 
@@ -183,8 +181,7 @@ def _first_row(path: Path) -> list[str]:
     with reading(path.name):
         if path.suffix == ".jsonl":
             return [*next((record for _, record in json_lines(path)), {})]
-        form: dict[str, Any] = {} if path.suffix == ".csv" else {"quoting": csv.QUOTE_NONE}
-        return next(csv.reader(text_lines(path), delimiter=TABLES[path.suffix], strict=True, **form), [])
+        return first_row(path, delimiter=TABLES[path.suffix], quoted=path.suffix == ".csv")
 
 
 def _inside(path: Path, folder: Path) -> str:

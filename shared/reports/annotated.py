@@ -45,11 +45,14 @@ def model_page(
     letters = letters_of_shapes("\n\n".join(about))
     whole = _prose("\n\n".join(part for part in about if not LETTERS.match(part)), letters)
     symbols = "".join(f"<dt>{letter}</dt><dd>{_words(said, {})}</dd>" for letter, said in letters.items())
+    coloured = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
     found, parts = users_of(source, tests), []
     for piece in pieces(tree, len(text.splitlines())):
         prose = f"{whole}<dl>{symbols}</dl>" if piece.name == BEGINNING else _prose(piece.docstring, letters)
         led = [(f"{path.name}, {case}", doc.relative(path, base)) for path, case in found.get(piece.name, ())]
-        parts.append(doc.Part(piece.name, Markup(prose), _code(text, piece, letters), claims.get(piece.name, ()), led))
+        parts.append(
+            doc.Part(piece.name, Markup(prose), _code(coloured, piece, letters), claims.get(piece.name, ()), led)
+        )
     said = f"The model that trains: {link('model.py', doc.relative(source, base))}, from top to bottom."
     more = "A shape such as (B, D) says what its letters count when it is pointed at."
     title = " ".join(summary.split()).split(" (")[0]
@@ -101,9 +104,8 @@ def _first(node: ast.FunctionDef | ast.ClassDef) -> int:
     return min([node.lineno, *(each.lineno for each in node.decorator_list)])
 
 
-def _code(text: str, piece: Piece, letters: Mapping[str, str]) -> list[tuple[int, Markup]]:
-    """The lines of a part with their numbers, coloured; its docstring stands beside them."""
-    lines = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
+def _code(lines: Sequence[str], piece: Piece, letters: Mapping[str, str]) -> list[tuple[int, Markup]]:
+    """Those of a file's coloured lines that are a part's, with their numbers; its docstring stands beside them."""
     shown = [number for number in range(piece.first, piece.last + 1) if number not in piece.hidden]
     while shown and not lines[shown[-1] - 1].strip():
         shown.pop()

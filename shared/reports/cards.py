@@ -140,7 +140,8 @@ def _decided(claim: Claim, entry: Entry, found: Findings) -> list[doc.Block]:
         points += [say("tests", row=row, lead=lead)] if lead["tests"] is not None else []
     asked = [each for each in entry["checks"] if each["name"] not in SILENT or each["passed"] != "not asked"]
     points += [say("check", each=each) for each in asked]
-    points += filter(None, [say("other_designs", entry=entry)] if entry["lead"] is not None else [])
+    if other := say("other_designs", entry=entry):
+        points.append(other)
     blocks.append(doc.Bullets([*points, f"{strong('Plan:')} {entry['plan']}."]))
     blocks += comparison_tables(claim, entry, found.results)
     tested = [row for row in entry["comparisons"] if row["verdict"] != "not tested"]

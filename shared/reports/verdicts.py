@@ -129,9 +129,8 @@ def effect_text(outcome: Entry) -> str:
     """The effect with its unit, then its interval in brackets."""
     if outcome["effect"] is None or outcome["interval"] is None:
         return "–" if outcome["effect"] is None else size_text(outcome)
-    shown, _, threshold = size_text(outcome).partition(" (threshold")
     ends = (amount(outcome, end) for end in sorted(outcome["interval"], key=lambda end: _measured(outcome, end)))
-    return doc.with_ends(shown, ends) + (f" (threshold{threshold}" if threshold else "")
+    return doc.with_ends(with_unit(amount(outcome, outcome["effect"]), outcome), ends) + _threshold(outcome)
 
 
 def with_unit(shown: str, outcome: Entry) -> str:
@@ -142,8 +141,12 @@ def with_unit(shown: str, outcome: Entry) -> str:
 
 def size_text(outcome: Entry) -> str:
     """An effect with its unit; where it is counted from a threshold, the measured value and that."""
-    shown = with_unit(amount(outcome, outcome["effect"]), outcome)
-    return f"{shown} (threshold {outcome['base'].split()[1]})" if outcome.get("base") else shown
+    return with_unit(amount(outcome, outcome["effect"]), outcome) + _threshold(outcome)
+
+
+def _threshold(outcome: Entry) -> str:
+    """What an effect is counted from; claims.json says that only where it is not 0."""
+    return f" (threshold {outcome['base'].split()[1]})" if outcome.get("base") else ""
 
 
 def amount(outcome: Entry, value: float) -> str:

@@ -1,5 +1,6 @@
 """Data of the user's own, from a file to a fetched data set with a card; and what a look at one shows."""
 
+import io
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from shared.config import load_yaml
 from shared.data.cards import Card, Draw, load_card
 from shared.data.fetch import Manifest, fetch, verify
 from shared.data.look import describe
+from shared.data.opening import picture_form
 from shared.data.own import new_card
 from shared.data.readers import read_card
 from shared.data.splits import EMPTY, EQUAL
@@ -142,7 +144,7 @@ def test_families_of_any_fasta_stay_together(tmp_path):
         ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
         ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns; name all by '--columns'"),
         ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
-        ({"p.csv": 'a b,"c\n'}, {}, "p.csv cannot be read"),
+        ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
         ({"p.tsv": table(PAIRS) + "lonely\n"}, {}, "p.tsv: line 201 has 1 fields, not 2"),
         ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
         ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
@@ -203,3 +205,15 @@ def test_empty_lines_of_a_test_set_stay_and_are_counted_in_the_manifest_alone_wh
     without = Card.model_validate(card | text)
     with pytest.raises(ReplicationError, match="has no texts to draw"):
         read_card(without, tmp_path)
+
+
+def test_the_form_of_a_picture_is_told_or_refused_as_its_pixels_are(monkeypatch):
+    content = io.BytesIO()
+    Image.new("LA", (5, 4)).save(content, "png")
+    assert picture_form(content.getvalue()) == "LA 5 x 4"
+    for broken in (b"", b"no picture", content.getvalue()[:20]):
+        with pytest.raises(ValueError, match=r"\w+: "):
+            picture_form(broken)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
+    with pytest.raises(ValueError, match="DecompressionBomb"):
+        picture_form(content.getvalue())

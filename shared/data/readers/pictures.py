@@ -22,7 +22,7 @@ from shared.config import Strict
 from shared.data.cards import SafePath
 from shared.data.opening import first_of, listed, read_bytes, read_json, read_table, reading, text_lines
 from shared.data.photos import Photos, archives
-from shared.data.readers.texts import TABLES, records
+from shared.data.readers.texts import TABULAR, records
 from shared.data.splits import EQUAL, Accompanied, Corpus, LeftOut, Segment
 from shared.errors import ReplicationError
 
@@ -108,7 +108,7 @@ def _packed(folder: Path, target: Path) -> Path:
     """Pack the pictures of a folder: all its files but tables and those whose names begin with a dot."""
     with tarfile.open(target, "w") as tar:
         for path in listed(folder, "**/*"):
-            if path.is_file() and path.suffix not in (*TABLES, ".jsonl"):
+            if path.is_file() and path.suffix not in TABULAR:
                 member = tarfile.TarInfo(path.relative_to(folder).as_posix())
                 content = read_bytes(path)
                 member.size = len(content)

@@ -22,6 +22,8 @@ from shared.errors import ReplicationError
 LABEL = "label"
 TABLES = {".csv": ",", ".tsv": "\t"}
 """Suffix of a table to what stands between its fields; only in those of CSV quotation marks have a meaning."""
+TABULAR = (*TABLES, ".jsonl")
+"""Suffixes of files of records that name their fields."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
 _OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
@@ -97,7 +99,7 @@ def _side(segments: Iterator[Segment | str], every: int, split: str) -> Iterator
 
 
 def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[str]:
-    if path.suffix in (*TABLES, ".jsonl"):
+    if path.suffix in TABULAR:
         for place, record in records(path, options.columns):
             with reading(place):
                 text = str.strip(_value(record, options.fields.get(language, language), place))

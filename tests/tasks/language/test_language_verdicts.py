@@ -73,6 +73,8 @@ def test_every_kind_of_measure_can_decide_a_claim(runs, primary, effect):
     claims = Claims.model_validate({"claims": [claim(primary=primary)]})
     (decision,) = decide(claims, CONTEXTS.completed(load_results(runs)), "quick")
     assert decision.lead.verdict == "reproduced"
+    assert decision.how == ("there is no positive control" if primary["kind"] == "equal" else "")
+    assert decision.verdict == ("inconclusive" if decision.how else "reproduced")
     assert decision.lead.seeds == SEEDS
     blocks_count = decision.lead.metric != "recl_words_100"
     assert decision.lead.n == (BLOCKS if blocks_count else None)

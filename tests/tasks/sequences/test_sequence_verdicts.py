@@ -85,6 +85,8 @@ def decided(primary, results):
 def test_every_measure_can_decide_a_claim(runs, primary, effect):
     decision = decided(primary, load_results(runs))
     assert decision.lead.verdict == "reproduced"
+    assert decision.how == ("there is no positive control" if primary["kind"] == "equal" else "")
+    assert decision.verdict == ("inconclusive" if decision.how else "reproduced")
     assert (decision.lead.seeds, decision.lead.n) == (SEEDS, SEQUENCES)
     assert decision.lead.effect == pytest.approx(effect, rel=0.1)
 
