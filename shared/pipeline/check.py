@@ -207,6 +207,10 @@ def check_paper(settings: ScaleFile) -> None:
     paper, cards = Paper.load(path), [card.stem for card in CARDS.glob("*.yaml")]
     for name in paper.data:
         check_name(name, cards, f"{path}: data: there is no card")
+    for attention in paper.attentions:
+        source, _, name = attention.code.partition(":")
+        if not (file := Path(source)).is_file() or f"\nclass {name}(" not in file.read_text(encoding="utf-8"):
+            raise ReplicationError(f"{path}: attentions, '{attention.name}': code: {source} has no class '{name}'.")
     for table in paper.tables:
         for row in table.rows:
             check_variants(settings, row.variants, f"{path}: tables.{table.id}, row '{row.label}'")

@@ -107,6 +107,40 @@ class Program(Strict):
         return f"{self.known}: {link(Path(path).name, f'https://github.com/{repository}/blob/{commit}/{path}')}"
 
 
+Score = Literal[
+    "additive", "multiplicative", "scaled multiplicative", "general", "biased general", "activated general",
+    "similarity", "location",
+]  # fmt: skip
+
+
+class Attention(Strict):
+    """An attention of the paper in the terms of Brauwers & Frasincar (2021), sections 3.1 to 3.3.
+
+    Attributes:
+        name: what attends to what.
+        code: the class that it is, ``<file>:<class>``.
+        multiplicity: how many sequences of features are attended to, and which of them first.
+        levels: of features, such as words and sentences.
+        representations: of the same input that are attended to.
+        scoring: how a query and a key become a score; several where the paper compares them.
+        alignment: what the weights are spread over.
+        dimensionality: whether all numbers of a value have one weight.
+        query: where it comes from.
+        queries: how many attend at once, or one after the other.
+    """
+
+    name: Words
+    code: str = Field(pattern=r"^[\w/]+\.py:\w+$")
+    multiplicity: Literal["singular", "alternating", "interactive", "parallel"] = "singular"
+    levels: Literal["single-level", "attention-via-attention", "hierarchical"] = "single-level"
+    representations: Literal["single-representational", "multi-representational"] = "single-representational"
+    scoring: tuple[Score, ...] = Field(min_length=1)
+    alignment: Literal["global", "local", "hard", "reinforced"]
+    dimensionality: Literal["single-dimensional", "multi-dimensional"] = "single-dimensional"
+    query: Literal["basic", "specialized", "self-attentive"]
+    queries: Literal["singular", "multi-head", "multi-hop", "capsule-based"]
+
+
 class ModelPart(Strict, extra="allow"):
     """A part of the paper's models, with its parameters in each of them."""
 
@@ -144,6 +178,7 @@ class Paper(Strict):
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
         mechanism: what it adds to attention, in a sentence.
+        attentions: each of its kind that the paper introduces or compares.
         code: claim to the parts of ``model.py`` that it is about, such as ``Encoder`` and ``Encoder.forward``.
         data: names of the data cards of what the paper's own models were trained on.
         program: all that is said anywhere of what the authors' program does.
@@ -156,6 +191,7 @@ class Paper(Strict):
     year: int = Field(ge=1900, le=2100)
     url: str = Field(pattern="^https?://")
     mechanism: Words | None = None
+    attentions: tuple[Attention, ...] = ()
     code: Mapping[str, tuple[Words, ...]] = Field(default={})
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()

@@ -33,6 +33,8 @@ from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
+KINDS = ("alignment", "query", "queries", "dimensionality", "multiplicity", "levels", "representations")
+"""What says of which kind an attention is, beside its score."""
 LEAST = {"perplexity": 1.0}
 """The best possible score, where that is not 0."""
 Model = tuple[Report, Mapping[str, Any]]
@@ -85,7 +87,7 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
     for before, each, after in zip([None, *whole], whole, [*whole[1:], None], strict=False):
         name = each.reports[0].paper
         if only in (None, name):
-            near = [(one and (one.title, one.page(each.folder))) or None for one in (before, after)]
+            near = [None if one is None else (one.title, one.page(each.folder)) for one in (before, after)]
             home = reports.parent / "replications" / name
             model, notes = (
                 ("The model, line by line", each.folder / MODEL),
@@ -155,6 +157,7 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Paragraph(say("downloads")),
         *beside_the_papers(papers, folder),
         *across_papers([report for paper in papers for report in paper.reports], folder),
+        *attentions(facts, folder),
         doc.Heading("How a verdict comes about"),
         doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")]),
         *_made(claims),
@@ -227,6 +230,19 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Bl
         seen = "; ".join(f"{each.claim}: {each.value:.2g} of the paper's effect" for each in effects)
         blocks.append(doc.Figure(path, say("shares"), seen))
     return [*blocks, doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr")]
+
+
+def attentions(facts: Mapping[str, Paper], folder: Path) -> list[doc.Block]:
+    """A table of all attentions by their kind, each with a link to the class that it is; [] where none is said."""
+    rows = []
+    for short, each in ((paper.short, each) for paper in facts.values() for each in paper.attentions):
+        source, _, defined = each.code.partition(":")
+        place = link(code(defined), doc.relative(folder.parent / source, folder))
+        kinds = (getattr(each, kind) for kind in KINDS)
+        rows.append([short, each.name, place, ", ".join(each.scoring), *kinds])
+    heads = ("Paper", "Attention", "Class", "Score", *(key.capitalize() for key in KINDS))
+    table = doc.Table(heads, rows, "l" * len(heads), filters=("Score", "Alignment", "Query", "Queries"))
+    return [doc.Heading("Attentions by kind"), doc.Paragraph(say("kinds")), table] if rows else []
 
 
 def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:

@@ -1,5 +1,6 @@
 """paper.yaml: the shipped ones, and what is refused."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ def test_every_shipped_file_loads(path):
     paper = Paper.load(path)
     assert paper.tables
     assert paper.hyperparameters
+    for attention in paper.attentions:
+        file, _, name = attention.code.partition(":")
+        module = import_module(file.removesuffix(".py").replace("/", "."))
+        assert isinstance(getattr(module, name), type)
+    assert paper.attentions
 
 
 def test_the_training_set_of_bahdanau_is_one_and_the_same():
