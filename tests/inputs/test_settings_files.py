@@ -129,7 +129,7 @@ def is_valid(mutation: Mutation, last: str) -> bool:
 
 
 def test_every_mistake_is_refused_in_one_sentence_with_file_and_key(shipped, tmp_path, monkeypatch, root):
-    read_beside = ("replications/*/*/dvc.yaml", "replications/*/settings.py", "shared/pipeline/templates/*.yaml")
+    read_beside = ("replications/*/*/dvc.yaml", "replications/*/*.py", "shared/attention/*.py", "shared/*/*/*.yaml")
     for path in (*map(root.joinpath, shipped.contents), *(file for name in read_beside for file in root.glob(name))):
         (tmp_path / path.relative_to(root)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, tmp_path / path.relative_to(root))
