@@ -27,6 +27,7 @@ from shared.pipeline.config import Params
 from shared.pipeline.files import render, write_text
 from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
+from shared.reports.paper import Paper
 from shared.tasks.kinds import KINDS, load_measures, papers, settings_of
 
 PATH = Path("docs/REFERENCE.md")
@@ -49,7 +50,7 @@ def reference() -> str:
     """The whole reference, as Markdown."""
     load_measures()
     roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
-    roots["`data/<name>.yaml`"] = [Card]
+    roots |= {"`data/<name>.yaml`": [Card], "`replications/<paper>/paper.yaml`": [Paper]}
     roots |= {f"Kind of task: {kind}": [settings_of(kind)] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
