@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -20,14 +20,9 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from shared.errors import ReplicationError
-from shared.pipeline.config import ScaleFile, scales_of
-from shared.pipeline.files import render, split_name, write_text
-from shared.pipeline.runs import chosen_seeds, runnable
-from shared.pipeline.stages import prepared_for
-from shared.pipeline.weights import check_weights, refusing_other_weights
-from shared.tasks.kinds import KINDS, large_imports, load_replication
-from shared.tasks.settings import trains_network
+from shared.pipeline.files import render, write_text
+from shared.pipeline.trained import load_model
+from shared.tasks.kinds import KINDS
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
 PAGES = Path("reports/tried")
@@ -54,55 +49,16 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
     Raises:
         ReplicationError: nothing was trained, the variant trains no network, or the input is not one.
     """
-    paper, variant = split_name(name)
-    settings = ScaleFile(paper, scale)
-    config, weights = _trained(settings, variant, seed)
-    folder = weights.parent.parent
-    seed = int(folder.name.removeprefix("seed"))
-    prepared = prepared_for(settings, config, seed)
-    with large_imports():
-        from shared.tasks.replication import runner_of
-
-        trial = import_module(f"{KINDS[settings.kind]}.trial")
-    runner: Any
-    runner, config = runner_of(load_replication(paper), config)
-    text = runner.open(config, prepared)
-    check_weights(weights)
-    with refusing_other_weights(variant, [folder]):
-        (network,) = runner.trained_models(config, text, [folder])
-    tried: Tried = trial.try_input(network, text, config, input, seed)
-    title = f"{name}, scale {scale}, seed {seed}"
+    model = load_model(name, scale, seed)
+    trial = import_module(f"{KINDS[model.config.kind]}.trial")
+    tried: Tried = trial.try_input(model.network, model.data, model.config, input, model.seed)
+    tried = replace(tried, lines=[*tried.lines, model.origin])
+    title = f"{name}, scale {scale}, seed {model.seed}"
     print_tried(tried, title, Console(highlight=False))
     if page:
         path = PAGES / f"{name}.html"
         write_tried(tried, title, path)
         print(f"The same is on the page {path}; open it in a browser.")
-
-
-def _trained(settings: ScaleFile, variant: str, seed: int | None) -> tuple[Any, Path]:
-    """The settings of a variant, and the checkpoint of one seed."""
-    paper, scale, name = settings.paper, settings.scale, f"{settings.paper}.{variant}"
-    pipeline = f"dvc repro replications/{paper}/{{}}/dvc.yaml:train@{variant}"
-    if variant in settings.left_out:
-        scales = sorted(scales_of(paper), key=lambda each: each not in ("quick", "bench"))
-        if others := [each for each in scales if variant in ScaleFile(paper, each).variants]:
-            raise ReplicationError(
-                f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'python -m "
-                f"shared.pipeline use {others[0]} && {pipeline.format(others[0])}'."
-            )
-    config = runnable(settings, variant)
-    if not trains_network(config, settings.models):
-        raise ReplicationError(
-            f"{name} is a study, which trains no network that could be tried; choose another variant."
-        )
-    for each in chosen_seeds(config.seeds, seed if seed is None else [seed], f"{settings.path}: '{variant}'"):
-        folder = settings.folder(variant) / "train" / f"seed{each}" / "checkpoints"
-        if (weights := folder / f"{config.evaluation.checkpoint}.ckpt").is_file():
-            return config, weights
-    of = "" if seed is None else f" of seed {seed}"
-    raise ReplicationError(
-        f"{name} has no trained model{of} at the scale {scale}; run '{pipeline.format(scale)}' first."
-    )
 
 
 def print_tried(tried: Tried, title: str, console: Console) -> None:

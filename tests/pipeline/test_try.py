@@ -149,11 +149,58 @@ def test_a_word_is_copied(toy, capsys):
     assert f"As they were given: {right} of 3 symbols." in printed
 
 
+@pytest.mark.parametrize("kind", ["translation", "captioning"])
+def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kind, toy, capsys, tmp_path, monkeypatch):
+    paper = toy(kind)
+    text = "test:1" if kind == "captioning" else first_line(paper, "source")
+    own = tried(capsys, paper, text)
+    assert "The weights are this machine's" in own
+    for run in paper.root.glob("runs/smoke/*/long/train/seed*/run.json"):  # no repository is around the toys
+        run.write_text(json.dumps(json.loads(run.read_text()) | {"git_commit": "0123456789"}))
+    assert main(["publish", f"{paper.name}.long", "--scale", "smoke"]) == 0
+    assert tried(capsys, paper, text) == own  # a model of one's own goes first
+    root = shutil.copytree(paper.root, tmp_path / "project", symlinks=True)
+    shutil.rmtree(paper.root / "pretrained")
+    for folder in ("runs", "data"):
+        shutil.rmtree(root / folder, ignore_errors=True)
+    enter(root, monkeypatch)
+    published = tried(capsys, paper, text)
+    assert "The weights come with the project, which trained them at commit 01234567" in published
+    assert published.splitlines()[:3] == own.splitlines()[:3]  # the model, the input and what is made of it
+    assert main(["try", f"{paper.name}.short", text, "--scale", "smoke"]) == 2
+    assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
+
+
+COMES_ALONG = {
+    "bahdanau.rnnsearch-50": "furo biso toru sema lovo pilu",
+    "linear_transformer.mnist-linear": "test:1",
+    "luong.halves-general": "soti mutu muni",
+    "performer.copy-positive": "3 1 4",
+    "self_attentive.attention": "femiso kilar kivu bamaso kilar delita diler femiso bunar folaru",
+    "shaw.relative": "furo biso toru",
+    "show_attend_tell.soft": "test:3",
+    "transformer.base": "seno risu detu sovo firo",
+    "transformer_xl.recall-xl": "kero:sava deno:sura kero?",
+}
+
+
+def test_every_model_that_comes_along_answers_and_all_of_them_are_small(root, tmp_path, monkeypatch, capsys):
+    for folder in ("pretrained", "replications"):
+        (tmp_path / folder).symlink_to(root / folder)
+    monkeypatch.chdir(tmp_path)  # where nothing was trained or fetched
+    runs = sorted((root / "pretrained" / "quick").glob("*/*/train/seed*"))
+    assert [f"{run.parents[2].name}.{run.parents[1].name}" for run in runs] == sorted(COMES_ALONG)
+    assert sum(file.stat().st_size for run in runs for file in run.rglob("*.ckpt")) < 3e6
+    for name, text in COMES_ALONG.items():
+        assert main(["try", name, text, "--scale", "quick"]) == 0
+        assert "The weights come with the project" in capsys.readouterr().out
+
+
 WORD = "{word}"
 REFUSED = [
     *((kind, "  \n", "the input is empty; give ") for kind in TOYS),
     *((kind, "xyzzy plugh", "knows no word of the input") for kind in ("translation", "classification", "language")),
-    ("translation", " ".join([WORD] * 90), "the input has 90 symbols, but the longest source sentence"),
+    ("translation", " ".join([WORD] * 90), "the input has 90 symbols, but the longest test sentence"),
     ("classification", " ".join([WORD] * 90), "the input has 90 symbols"),
     ("captioning", "none.png", "there is no file"),
     ("captioning", "test:8", "the numbers go from test:0 to test:7"),

@@ -13,7 +13,7 @@ from shared.data.fetch import fetch
 from shared.data.photos import decode
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
-from shared.tasks.captioning.corpus import PreparedCaptions
+from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
 from shared.tasks.captioning.evaluation import search
 from shared.tasks.captioning.preparation import trained_encoder
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
@@ -29,7 +29,10 @@ from shared.tasks.tried import (
     reading_picture,
     whole_words,
 )
+from shared.vision.features import load_features
 
+KEPT, PICTURES = "pictures.npz", 12
+"""The test pictures that come with a published model: the file that has them, and how many."""
 CAPTION = (
     "Where the model looked in the picture while it wrote each word; shades are shares of the word's largest weight."
 )
@@ -49,8 +52,8 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         ReplicationError: there is no such picture, or its encoder cannot be obtained.
     """
     first, device = config.corpus.test[0], next(model.parameters()).device
-    stored = text.split(first)
-    count = len(stored.features)
+    stored, kept = load_features(features_folder(text.folder) / f"{first}.npy"), text.folder / KEPT
+    count = len(stored)
     expected = f"the path of an image file, or {TEST}0 to {TEST}{count - 1} for a picture of the test split"
     name = not_empty(asked, expected)
     number = numbered(name, count)
@@ -60,8 +63,12 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         features = _encoded(config.corpus, picture)
         notes = [f"The picture is read as {picture.shape[0]} x {picture.shape[1]} pixels, cut to its middle."]
     else:
-        fetch(config.corpus.dataset)  # at once if it is there
-        picture, features = text.images(first).images([number])[0], stored.image_features(np.array([number]))
+        if kept.exists():
+            picture = np.load(kept)["pictures"][number]
+        else:
+            fetch(config.corpus.dataset)  # at once if it is there
+            picture = text.images(first).images([number])[0]
+        features = torch.from_numpy(np.array(stored[number : number + 1])).float()
         notes = [f"A reference: {text.references(first)[number][0]}"]
     features = features.to(device)
     (symbols,) = search(model, features, config.evaluation)
@@ -82,6 +89,21 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         weights.append(Weights(CAPTION, rows, (), values, "map", (text.grid.rows, text.grid.columns), picture))
     (output,) = text.tokenizer.decode([symbols])
     return Tried(name, output, weights, pictures=[Picture("The picture", picture)], lines=notes)
+
+
+def publish(text: PreparedCaptions, config: CaptioningRun, out: Path) -> None:
+    """Write the first test pictures and their features, for a model that is tried where nothing was fetched.
+
+    Args:
+        text: the prepared task.
+        config: the variant's settings.
+        out: folder that has what else :func:`try_input` reads of the prepared task.
+    """
+    first, folder = config.corpus.test[0], features_folder(out)
+    features = load_features(features_folder(text.folder) / f"{first}.npy")[:PICTURES]
+    folder.mkdir(parents=True)
+    np.save(folder / f"{first}.npy", features)
+    np.savez_compressed(out / KEPT, pictures=text.images(first).images(range(len(features))))
 
 
 def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> Tensor:

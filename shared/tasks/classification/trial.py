@@ -73,8 +73,8 @@ def _symbols(
     (symbols,) = text.tokenizer.encode([line])
     limit = config.corpus.max_tokens
     if limit is None:
-        splits = map(text.split, config.corpus.splits)
-        not_longer(len(symbols), longest_of(side for split in splits for side in split.texts), "the longest text")
+        splits = map(text.split, config.corpus.test)
+        not_longer(len(symbols), longest_of(side for split in splits for side in split.texts), "the longest test text")
     elif len(symbols) > limit:
         notes.append(f"Only the first {limit} of {len(symbols)} symbols are read, as in training.")
         symbols = symbols[:limit]

@@ -44,8 +44,8 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
     like = text.lines(config.corpus.test[0])[0][0]
     line = not_empty(tidy(asked), f"a sentence such as '{like}'")
     (symbols,) = text.source.encode([line])
-    longest = longest_of(text.split(split).source for split in config.corpus.splits)
-    not_longer(len(symbols), longest, "the longest source sentence")
+    longest = longest_of(text.split(split).source for split in config.corpus.test)
+    not_longer(len(symbols), longest, "the longest test sentence")
     words, source = whole_words(text.source, symbols, line)
     notes = unknown_words(symbols, [words[number] for number in source], like)
     encoded = ParallelText(RaggedArray.pack([symbols]), RaggedArray.pack([[]]), np.array([len(words)]))
