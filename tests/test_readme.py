@@ -12,6 +12,7 @@ import sysconfig
 import tempfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -116,6 +117,13 @@ def test_the_verdicts_have_their_place() -> None:
     text = README.read_text(encoding="utf-8")
     assert text.count("<!-- verdicts:begin -->\n") == text.count("<!-- verdicts:end -->\n") == 1
     assert text.index("<!-- verdicts:begin -->") < text.index("<!-- verdicts:end -->")
+
+
+def test_the_model_that_is_shown_runs() -> None:
+    namespace: dict[str, Any] = {}
+    exec(README.read_text().partition("```python\n")[2].partition("```")[0], namespace)
+    assert namespace["logits"].shape == (2, 7, 100)
+    assert namespace["weights"].shape == (2, 7, 7)
 
 
 def test_the_citation_names_the_version_of_the_project() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -66,12 +67,19 @@ def load_model(name: str, scale: str = "quick", seed: int | None = None) -> Trai
         )
     with large_imports():
         from shared.tasks.replication import runner_of
+    runner: Any
     runner, config = runner_of(load_replication(settings.paper), config)
     data = runner.open(config, prepared)
     check_weights(_weights(run, config))
     with refusing_other_weights(variant, [run]):
         (network,) = runner.trained_models(config, data, [run])
     return TrainedModel(network, data, config, _seed_of(run), origin)
+
+
+def at_root() -> None:
+    """Make the project's folder the current one, as a notebook begins in the folder that it lies in."""
+    here = Path.cwd()
+    os.chdir(next((folder for folder in (here, *here.parents) if (folder / PUBLISHED).is_dir()), here))
 
 
 def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:

@@ -21,7 +21,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from shared.pipeline.files import render, write_text
-from shared.pipeline.trained import load_model
+from shared.pipeline.trained import TrainedModel, load_model
 from shared.tasks.kinds import KINDS
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
@@ -50,19 +50,24 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
         ReplicationError: nothing was trained, the variant trains no network, or the input is not one.
     """
     model = load_model(name, scale, seed)
-    trial = import_module(f"{KINDS[model.config.kind]}.trial")
-    tried: Tried = trial.try_input(model.network, model.data, model.config, input, model.seed)
-    tried = replace(tried, lines=[*tried.lines, model.origin])
-    title = f"{name}, scale {scale}, seed {model.seed}"
-    print_tried(tried, title, Console(highlight=False))
+    tried, title = answer(model, input), f"{name}, scale {scale}, seed {model.seed}"
+    print_tried(tried, title)
     if page:
         path = PAGES / f"{name}.html"
         write_tried(tried, title, path)
         print(f"The same is on the page {path}; open it in a browser.")
 
 
-def print_tried(tried: Tried, title: str, console: Console) -> None:
+def answer(model: TrainedModel, text: str) -> Tried:
+    """What a model makes of an input, with whose weights these are in its last line; errors as of :func:`try_stage`."""
+    trial = import_module(f"{KINDS[model.config.kind]}.trial")
+    tried: Tried = trial.try_input(model.network, model.data, model.config, text, model.seed)
+    return replace(tried, lines=[*tried.lines, model.origin])
+
+
+def print_tried(tried: Tried, title: str, console: Console | None = None) -> None:
     """Print what came of an input, under the name of the model."""
+    console = console or Console(highlight=False)
     console.print(Text(title, style="bold"))
     for name, said in (("Input", tried.input), ("Output", tried.output)):
         console.print(Text.assemble((f"{name:<7} ", "bold"), printable(said)), soft_wrap=True)

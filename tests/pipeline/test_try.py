@@ -171,31 +171,6 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
 
 
-COMES_ALONG = {
-    "bahdanau.rnnsearch-50": "furo biso toru sema lovo pilu",
-    "linear_transformer.mnist-linear": "test:1",
-    "luong.halves-general": "soti mutu muni",
-    "performer.copy-positive": "3 1 4",
-    "self_attentive.attention": "femiso kilar kivu bamaso kilar delita diler femiso bunar folaru",
-    "shaw.relative": "furo biso toru",
-    "show_attend_tell.soft": "test:3",
-    "transformer.base": "seno risu detu sovo firo",
-    "transformer_xl.recall-xl": "kero:sava deno:sura kero?",
-}
-
-
-def test_every_model_that_comes_along_answers_and_all_of_them_are_small(root, tmp_path, monkeypatch, capsys):
-    for folder in ("pretrained", "replications"):
-        (tmp_path / folder).symlink_to(root / folder)
-    monkeypatch.chdir(tmp_path)  # where nothing was trained or fetched
-    runs = sorted((root / "pretrained" / "quick").glob("*/*/train/seed*"))
-    assert [f"{run.parents[2].name}.{run.parents[1].name}" for run in runs] == sorted(COMES_ALONG)
-    assert sum(file.stat().st_size for run in runs for file in run.rglob("*.ckpt")) < 3e6
-    for name, text in COMES_ALONG.items():
-        assert main(["try", name, text, "--scale", "quick"]) == 0
-        assert "The weights come with the project" in capsys.readouterr().out
-
-
 WORD = "{word}"
 REFUSED = [
     *((kind, "  \n", "the input is empty; give ") for kind in TOYS),
