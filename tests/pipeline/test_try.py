@@ -1,4 +1,4 @@
-"""The command ``try`` on trained toys of all five kinds: what is shown in the terminal and on the page, and errors."""
+"""The command ``try`` on trained toys of all kinds: what is shown in the terminal and on the page, and errors."""
 
 import io
 import json
@@ -171,6 +171,15 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
 
 
+def test_of_a_set_the_number_is_said_whatever_the_order_of_its_elements(toy, capsys):
+    paper = toy("sets")
+    one, other = (tried(capsys, paper, text).splitlines() for text in ("0.5; 0.25;0.125", "0.125; 0.5; 0.25"))
+    assert "Input   3 elements" in one
+    assert one == other
+    assert float(next(line for line in one if line.startswith("Output")).split()[1]) != 0
+    assert "elements" in "".join(tried(capsys, paper, "test:2"))
+
+
 WORD = "{word}"
 REFUSED = [
     *((kind, "  \n", "the input is empty; give ") for kind in TOYS),
@@ -181,6 +190,10 @@ REFUSED = [
     ("captioning", "test:8", "the numbers go from test:0 to test:7"),
     ("sequences", "3 9", "9 is no symbol of the task; give 2 to 4 numbers from 1 to 6"),
     ("sequences", "a b", "'a b' is not a sequence of numbers"),
+    ("sets", "0.5; x", "is no set of numbers; give test:0 to test:14 for a test set, or elements with ';' between"),
+    ("sets", "0.5 1; 0.5", "an element of '0.5 1; 0.5' has other than its finite numbers"),
+    ("sets", "0.5; inf", "an element of"),
+    ("sets", "1;1;1;1;1;1;1", "the input has 7"),
     ("sequences", "1 1 1 1 1", "the input has 5 symbols, but the longest word of the task has 4"),
 ]
 
