@@ -54,6 +54,8 @@ def assert_variant(paper: str, variant: str, *, scale: str = "smoke", parameters
         case "language":
             vocabulary = max(vocabulary, *(2 + cutoff for cutoff in getattr(config, "cutoffs", ())), 0)
             model, check = build(config, vocabulary, None), assert_language_model
+        case "sets":
+            model, check, vocabulary = build(config, 2, (3, 5)), assert_set_model, 2
         case _:
             assert_sequence_model(build(config, vocabulary, False), vocabulary, causal=False)
             model, check = build(config, vocabulary, True), assert_sequence_model
@@ -280,3 +282,19 @@ def assert_sequence_model(model: Any, vocabulary: int, *, causal: bool = True) -
                 found, state = model.step(symbols, state)
                 close(found, whole[:, t])
     assert_twins(model, lambda: model(inputs, mask)[mask])
+
+
+def assert_set_model(model: Any, numbers: int) -> None:
+    """Called as model(elements, mask) with elements of so many numbers, whose order changes nothing."""
+    model = spread(model)
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+    elements = torch.randn(*mask.shape, numbers, dtype=torch.float64)
+    outputs = model(elements, mask)
+    for row, length in enumerate(LENGTHS):
+        one = slice(row, row + 1)
+        close(model(elements[one, :length], mask[one, :length]), outputs[one])
+    order = torch.randperm(max(LENGTHS))
+    close(model(elements[:, order], mask[:, order]), outputs)
+    close(model(elements.masked_fill(~mask.unsqueeze(2), 9.0), mask), outputs)
+    assert not torch.allclose(model(elements + mask.unsqueeze(2), mask), outputs), "nothing depends on the elements"
+    assert_twins(model, lambda: model(elements, mask))

@@ -39,16 +39,16 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3510, 2200),
+    ("shared/data",): (3565, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2120, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
     ("shared/training",): (930, 600),
     ("shared/claims",): (1575, 1350),
-    ("shared/tasks",): (5000, 3600),
-    ("shared/reports",): (3025, 1900),
-    ("shared/pipeline",): (3095, 1500),
-    ("replications",): (5095, 3400),
+    ("shared/tasks",): (5335, 3600),
+    ("shared/reports",): (3095, 1900),
+    ("shared/pipeline",): (3130, 1500),
+    ("replications",): (5380, 3400),
     ("benchmarks",): (965, 700),
     ("replicate.py",): (185, 120),
     ("tests",): (33700, 22000),
@@ -58,7 +58,10 @@ REPLICATION_FILES = {
     *(f"{scale}/params.yaml" for scale in ("smoke", "quick")),
 }  # fmt: skip
 # What nothing but tests uses, and why it stays.
-FOR_TESTS = {"expected_kernel": "the closed form that estimates of the kernel are tested against"}
+FOR_TESTS = {
+    "expected_kernel": "the closed form that estimates of the kernel are tested against",
+    "at_root": "notebooks begin with it",
+}
 # Parts of shared that one paper alone uses, and why they stay: by file.
 OF_ONE_PAPER = {
     "shared/attention/additive.py": "Bahdanau's score; Xu's form of it takes logarithms",

@@ -32,6 +32,7 @@ SHAPES: dict[str, dict[str, object]] = {
     "captioning": {"task": "scenes", "metric": "nll_per_token", "floor": 2.0, "transformer": False},
     "language": {"task": "recall", "metric": "word_perplexity", "floor": 40.0, "transformer": True},
     "sequences": {"task": "copy", "metric": "bits", "floor": 1.0, "transformer": True},
+    "sets": {"task": "maxima", "metric": "absolute_error", "floor": 0.1, "transformer": False},
 }
 """What the template of a kind has: its task, the metric of its claim (less is better), the floor that its models have
 to reach, and whether its model is a Transformer, with layers and heads."""

@@ -5,12 +5,12 @@ In the terminal every shade is a character as well as a colour, so that it is th
 
 from __future__ import annotations
 
-import base64
-import io
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image
@@ -20,8 +20,11 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from shared.pipeline.files import render, write_text
+from shared.pipeline.files import write_text
 from shared.pipeline.trained import TrainedModel, load_model
+from shared.reports import document as doc
+from shared.reports.explorer import Attention, explorer_of
+from shared.reports.page import as_one_file, render
 from shared.tasks.kinds import KINDS
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
@@ -80,6 +83,8 @@ def print_tried(tried: Tried, title: str, console: Console | None = None) -> Non
         most, coloured = console.width // 2 - 2, console.color_system is not None
         _print_beside([(each.title, [*_drawn(each.pixels, most, coloured)]) for each in tried.pictures], console)
     for weights in tried.weights:
+        if set(weights.choices) & {"Layer", "Head"}:
+            continue  # the page has them
         console.print()
         console.print(Text(printable(weights.caption), style="italic"))
         if weights.grid is not None:
@@ -172,7 +177,7 @@ def _drawn(pixels: Pixels, most: int, coloured: bool) -> Iterator[Text]:
 
 
 def write_tried(tried: Tried, title: str, path: Path) -> None:
-    """Write the page, as a whole; its folder is made.
+    """Write the page, as a whole, in one file, with the explorer that reports have; its folder is made.
 
     Every text of the reader's or of the model's is escaped; nothing is loaded from elsewhere.
 
@@ -181,13 +186,40 @@ def write_tried(tried: Tried, title: str, path: Path) -> None:
         title: the model.
         path: of the page.
     """
-    text = render("tried/page.html.j2", tried=tried, title=title, address=_data_uri)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, text.encode(errors="replace").decode())  # a lone surrogate of a command line is no text
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "index.html"
+        text = render([*_blocks(tried, title, Path(folder))], "html", title=title, folder=Path(folder))
+        page.write_bytes(text.encode(errors="replace"))  # a lone surrogate of a command line is no text
+        write_text(path, as_one_file(page))
 
 
-def _data_uri(pixels: Pixels) -> str:
-    """A picture (H, W, 3) as the address of a PNG that holds it."""
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, format="PNG")
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+def _blocks(tried: Tried, title: str, folder: Path) -> Iterator[doc.Block]:
+    """What the page shows; its pictures are written into the folder."""
+
+    def picture(pixels: Pixels) -> Path:
+        file = folder / f"{hashlib.sha256(pixels.tobytes()).hexdigest()}.png"
+        Image.fromarray(np.ascontiguousarray(pixels)).save(file)
+        return file
+
+    yield doc.Heading(title, level=1)
+    yield from (
+        doc.Paragraph("Input"),
+        doc.CodeBlock(tried.input),
+        doc.Paragraph("Output"),
+        doc.CodeBlock(tried.output),
+    )
+    if tried.shares:
+        yield doc.Table(("Answer", "Probability"), [(name, f"{100 * share:.1f} %") for name, share in tried.shares])
+    if tried.pictures:
+        yield doc.Columns([("", [doc.Figure(picture(each.pixels), each.title)]) for each in tried.pictures])
+    maps = [
+        Attention(
+            each.choices, each.rows, each.columns, each.values.tolist(), of_largest=True,
+            picture=None if each.picture is None else picture(each.picture), across=each.grid[1] if each.grid else 0,
+        )
+        for each in tried.weights
+    ]  # fmt: skip
+    if maps:
+        yield from (doc.Paragraph(tried.weights[0].caption), explorer_of(maps))
+    yield doc.Bullets(tried.lines)

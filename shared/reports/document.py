@@ -265,6 +265,13 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """A drawing in the colours of the page, which HTML alone shows."""
+
+    svg: str
+
+
+@dataclass(frozen=True)
 class Annotated:
     """A program, part by part; HTML alone shows it, as a code host shows the program itself."""
 
@@ -300,7 +307,19 @@ class Grid:
 
 
 Block = (
-    Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Columns | Card | Annotated | Grid
+    Heading
+    | Paragraph
+    | Bullets
+    | Table
+    | CodeBlock
+    | Figure
+    | Explorer
+    | Details
+    | Columns
+    | Card
+    | Drawing
+    | Annotated
+    | Grid
 )
 
 

@@ -93,6 +93,13 @@ def gather_maps(groups: Mapping[KeyT, Sequence[Block]]) -> tuple[dict[KeyT, Sequ
     return led, [Heading(TITLE), Paragraph(INTRODUCTION), Explorer({"figures": figure_data, "maps": maps}, pictures)]
 
 
+def explorer_of(maps: Sequence[Attention], choose: str = "Choose a word:") -> Explorer:
+    """The explorer of maps that belong to no figure."""
+    pictures = list(dict.fromkeys(each.picture for each in maps if each.picture is not None))
+    data = {"figures": [{"choose": choose}], "maps": [_as_data(each, pictures) | {"figure": 0} for each in maps]}
+    return Explorer(data, pictures)
+
+
 def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:
     """For the page's script: weights as whole per cents."""
     wholes = [(max(row) if each.of_largest else 1.0) or 1.0 for row in each.weights]

@@ -130,6 +130,7 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
         doc.Heading(f"{facts.title}, replicated", level=1),
         facts.citation(),
         *([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()),
+        *([doc.Drawing(facts.diagram.svg())] if facts.diagram else ()),
         *_answer(paper, parts),
         *_effects(paper),
         doc.Heading("Claim by claim"),

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
+from shared.reports.diagram import Diagram
 from shared.reports.document import Paragraph, link
 
 Value = float | int | str | None
@@ -178,6 +179,7 @@ class Paper(Strict):
     Attributes:
         short: as cited in running text, such as "Bahdanau et al. 2015".
         mechanism: what it adds to attention, in a sentence.
+        diagram: the same, drawn.
         attentions: each of its kind that the paper introduces or compares.
         code: claim to the parts of ``model.py`` that it is about, such as ``Encoder`` and ``Encoder.forward``.
         data: names of the data cards of what the paper's own models were trained on.
@@ -191,6 +193,7 @@ class Paper(Strict):
     year: int = Field(ge=1900, le=2100)
     url: str = Field(pattern="^https?://")
     mechanism: Words | None = None
+    diagram: Diagram | None = None
     attentions: tuple[Attention, ...] = ()
     code: Mapping[str, tuple[Words, ...]] = Field(default={})
     data: tuple[str, ...] = ()

@@ -108,6 +108,8 @@ def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[
         for part in facts.code.get(claim["id"], ()):
             of_part[part].append((f"{verdicts.in_short(claim)} ({claim['verdict']})", f"index.html#{claim['id']}"))
     blocks = model_page(source, source.parents[2] / "tests", of_part, paper.folder)
+    if facts.diagram:
+        blocks.insert(2, doc.Drawing(facts.diagram.svg()))
     trail = (("All papers", "../README.md"), (facts.short, "README.md"))
     text = render(
         blocks, "html", title="The model", folder=paper.folder, place=Place(trail, more=links, contents=False)

@@ -28,6 +28,7 @@ KINDS: Mapping[str, str] = {
     "captioning": "shared.tasks.captioning",
     "language": "shared.tasks.language",
     "sequences": "shared.tasks.sequences",
+    "sets": "shared.tasks.sets",
 }
 """Kind of task to its package."""
 

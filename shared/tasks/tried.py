@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -45,6 +45,8 @@ class Weights:
         layout: see :data:`Layout`.
         grid: rows and columns of the places of a picture; None for words.
         picture: (H, W, 3) what is looked at, if it is a picture.
+        choices: by what a page lets its reader choose them, such as ``Head`` to ``2``; those of one layer or head are
+            shown there alone.
     """
 
     caption: str
@@ -54,6 +56,7 @@ class Weights:
     layout: Layout
     grid: tuple[int, int] | None = None
     picture: Pixels | None = None
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     def shades(self) -> Floats:
         """(R, C) from 0 to 1, the largest weight of every row."""
@@ -193,6 +196,18 @@ def whole_words(
             words.append(end)
         begin = place + 1
     return words, numbers
+
+
+def by_head(mean: Weights, heads: Sequence[Sequence[Floats]]) -> list[Weights]:
+    """The means of all heads, and each head's weights, by layer, where there are several."""
+    if sum(map(len, heads)) < 2:
+        return [mean]
+    every = [
+        replace(mean, values=values, choices={"Layer": str(layer), "Head": str(head)})
+        for layer, of_layer in enumerate(heads, 1)
+        for head, values in enumerate(of_layer, 1)
+    ]
+    return [mean, *every]
 
 
 def ranked(shares: Mapping[str, float], most: int = 10) -> list[tuple[str, float]]:

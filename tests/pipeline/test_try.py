@@ -1,4 +1,4 @@
-"""The command ``try`` on trained toys of all five kinds: what is shown in the terminal and on the page, and errors."""
+"""The command ``try`` on trained toys of all kinds: what is shown in the terminal and on the page, and errors."""
 
 import io
 import json
@@ -171,6 +171,15 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
 
 
+def test_of_a_set_the_number_is_said_whatever_the_order_of_its_elements(toy, capsys):
+    paper = toy("sets")
+    one, other = (tried(capsys, paper, text).splitlines() for text in ("0.5; 0.25;0.125", "0.125; 0.5; 0.25"))
+    assert "Input   3 elements" in one
+    assert one == other
+    assert float(next(line for line in one if line.startswith("Output")).split()[1]) != 0
+    assert "elements" in "".join(tried(capsys, paper, "test:2"))
+
+
 WORD = "{word}"
 REFUSED = [
     *((kind, "  \n", "the input is empty; give ") for kind in TOYS),
@@ -181,6 +190,10 @@ REFUSED = [
     ("captioning", "test:8", "the numbers go from test:0 to test:7"),
     ("sequences", "3 9", "9 is no symbol of the task; give 2 to 4 numbers from 1 to 6"),
     ("sequences", "a b", "'a b' is not a sequence of numbers"),
+    ("sets", "0.5; x", "is no set of numbers; give test:0 to test:14 for a test set, or elements with ';' between"),
+    ("sets", "0.5 1; 0.5", "an element of '0.5 1; 0.5' has other than its finite numbers"),
+    ("sets", "0.5; inf", "an element of"),
+    ("sets", "1;1;1;1;1;1;1", "the input has 7"),
     ("sequences", "1 1 1 1 1", "the input has 5 symbols, but the longest word of the task has 4"),
 ]
 
@@ -261,15 +274,17 @@ def test_a_page_holds_the_same_and_escapes_what_a_reader_gives(toy, capsys):
     page = Words()
     page.feed(content)
     assert evil in page.text
-    assert [tag for tag, _ in page.tags].count("script") == 1
-    assert not any({"src", "href"} & attributes.keys() for _, attributes in page.tags)
-    buttons = [attributes for tag, attributes in page.tags if tag == "button"]
+    assert not any({"src", "href"} & attributes.keys() for tag, attributes in page.tags if tag != "a")
+    (explored,) = explored_maps(content)
     output = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
-    assert [button["data-said"].split(":")[0] for button in buttons] == [*output, "</s>"]
-    for button in buttons:
-        shades = [int(shade) for shade in button["data-w"].split()]
-        assert len(shades) == 3  # two words and the end
-        assert max(shades) == 100
+    assert explored["rows"] == [*output, "</s>"]
+    assert explored["columns"] == [word, *evil.split(), "</s>"]
+    assert [max(row) for row in explored["weights"]] == [100] * len(explored["rows"])
+
+
+def explored_maps(content):
+    """What the explorer of a page can show."""
+    return json.loads(content.split('<script type="application/json">')[1].split("</script>")[0])["maps"]
 
 
 @pytest.mark.parametrize(("kind", "text"), [("captioning", "test:1"), ("language", None), ("classification", None)])
@@ -280,7 +295,7 @@ def test_every_kind_has_a_page(kind, text, toy, capsys):
     tried(capsys, paper, " ".join(text.split()[:12]), "--page")
     page = Words()
     page.feed((paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
-    assert [attributes for tag, attributes in page.tags if tag == "button"]
+    assert explored_maps((paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
     assert ("img" in [tag for tag, _ in page.tags]) == (kind == "captioning")
 
 
@@ -359,6 +374,6 @@ def test_a_page_of_a_picture_carries_it_inside(tmp_path):
     write_tried(Tried("i", "o", [weights], pictures=[Picture("p", pixels)], lines=["n"]), "<t>", tmp_path / "page.html")
     content = (tmp_path / "page.html").read_text()
     assert content.count("data:image/png;base64,") == 2
-    assert "a&lt;b" in content
     assert "<title>&lt;t&gt;</title>" in content
-    assert json.loads(content.split('data-w="')[1].split('"')[0].replace(" ", ",").join("[]")) == [100, 100]
+    (explored,) = explored_maps(content)
+    assert (explored["rows"], explored["weights"], explored["across"]) == (["a<b"], [[100, 100]], 2)

@@ -19,6 +19,7 @@ from tests.pipeline.scratch import ROOT
 from tests.tasks.captioning import squares
 from tests.tasks.language import toy_language_models
 from tests.tasks.sequences import toy_sequence_models
+from tests.tasks.sets import toy_sets
 
 UPDATES, EVERY, SEEDS = 40, 20, [3, 4]
 BREAKS = Path("breaks.yaml")
@@ -173,6 +174,16 @@ TOYS = {
         },
         card=toy_sequence_models.CARD, metric="perplexity", token="symbol", otherwise={"tokens": 11},
         reprepared={"shortest": 3}, count={"test": 15, "test_other": 10},
+    ),
+    "sets": Toy(
+        models="tests.tasks.sets.toy_sets",
+        task={
+            "corpus": {"asked": "number", "numbers": 1, "sizes": [1, 6], "test": ["test", "test_other"]},
+            "training": _training(0.03, {"sentences": 10}),
+            "evaluation": {},
+        },
+        card=toy_sets.CARD, metric="absolute_error", token="set", otherwise={"batch": 4},
+        reprepared={"sizes": [1, 7]}, count={"test": 15, "test_other": 10},
     ),
 }  # fmt: skip
 

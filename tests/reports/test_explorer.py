@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from replications.transformer.figures import maps_of_heads
+from shared.pipeline.trying import write_tried
 from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
@@ -15,6 +16,7 @@ from shared.tasks.captioning.figures import Overlays
 from shared.tasks.examples import read_kept, write_kept
 from shared.tasks.language.report import AttentionToText
 from shared.tasks.translation.heatmaps import maps_of_sentences
+from shared.tasks.tried import Tried, Weights, by_head
 from tests.synthetic_runs import sentences, write_attention, write_heads
 from tests.tasks.captioning.synthetic_captioning import Captioner
 from tests.tasks.captioning.synthetic_captioning import write_attention as write_pictures
@@ -209,3 +211,16 @@ def test_without_scripts_there_are_the_pictures_and_a_word_about_it(shown, tmp_p
     assert page.locator("main > figure img").count() == 3
     assert page.get_by_text("choosing needs a browser that runs scripts").is_visible()
     assert not page.locator(".explorer").inner_text().strip()
+
+
+def test_a_page_shows_all_heads_beside_each_other_and_each_leads_to_its_weights(tmp_path, opened):
+    mean = Weights("Heads.", ["x", "y"], ["a", "b"], np.full((2, 2), 0.5), "matrix")
+    heads = by_head(mean, [[np.eye(2), np.eye(2)[::-1]], [np.eye(2), np.full((2, 2), 0.5)]])
+    write_tried(Tried("i", "o", heads), "t", tmp_path / "page.html")
+    page = opened(tmp_path, "page.html")
+    assert page.locator(".heads button").all_inner_texts() == [
+        f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2)
+    ]
+    page.locator(".heads button").nth(1).click()
+    assert "Layer 1, Head 2" in page.locator(".explorer figcaption").inner_text()
+    assert "“x” attends to “b” (100" in page.locator(".explorer .said").inner_text()

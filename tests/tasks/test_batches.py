@@ -17,6 +17,8 @@ from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import ProteinCorpusConfig
+from shared.tasks.sets.corpus import PreparedSets, SetBatch
+from shared.tasks.sets.settings import SetCorpusConfig
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
 from shared.training.config import BatchConfig
 
@@ -32,6 +34,7 @@ BATCHES = [
     (LanguageBatch(SYMBOLS, SYMBOLS, torch.where(READ, SYMBOLS, -1), reset=True), 5),
     (SequenceBatch(SYMBOLS, SYMBOLS + 1, READ, READ), 5),
     (SequenceBatch(SYMBOLS, SYMBOLS + 1, READ), 5),
+    (SetBatch(FEATURES[:, :3], READ, torch.ones(2, 1)), 5),
 ]
 LENGTHS = np.random.default_rng(1).integers(1, 9, 50)
 TEXT = ClassifiedText((RaggedArray.pack([[4 + i] * n for i, n in enumerate(LENGTHS)]),), np.arange(50) % 3)
@@ -93,6 +96,9 @@ def test_sides_that_differ_in_length_are_refused():
     [
         PreparedText.load, PreparedClassification.load, PreparedCaptions.load, PreparedLanguage.load,
         lambda folder: PreparedSequences.load(ProteinCorpusConfig(dataset="toy"), folder),
+        lambda folder: PreparedSets.load(
+            SetCorpusConfig(dataset="toy", asked="count", numbers=1, sizes=(1, 2)), folder
+        ),
     ],
 )  # fmt: skip
 def test_what_was_not_prepared_cannot_be_opened(load, tmp_path: Path):

@@ -20,6 +20,7 @@ CORPORA = {
     "copies": {"of": "copies", "shortest": 2, "longest": 8, "sequences": COUNTS},
     "pixels": {"of": "pixels"},
     "proteins": {"of": "proteins"},
+    "sets": {"asked": "count", "numbers": 4, "sizes": [1, 3]},
 }
 CASES = {
     "translation": [
@@ -107,6 +108,15 @@ CASES = {
     "proteins": [
         ("corpus", {"maskd": True}, r"did you mean '(corpus\.)?masked'"),
         ("corpus", {"test": ["test_families"]}, "the first of 'test' must be the split 'test'"),
+    ],
+    "sets": [
+        ("corpus", {"asked": "sum"}, "'number', 'count' or 'mixture'"),
+        ("corpus", {"sizes": [3, 2]}, "is not a range"),
+        ("corpus", {"sizes": [0, 2]}, "greater than or equal to 1"),
+        ("corpus", {"composed": {"train": 9}}, "'composed' must have a number for each of train, valid, test"),
+        ("corpus", {"composed": COUNTS, "asked": "number"}, "labels of pictures are counted"),
+        ("corpus", {"components": 2}, "only a mixture has components"),
+        ("evaluation", {"shown": -1}, r"'evaluation\.shown': input should be greater than or equal to 0"),
     ],
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_type_hints
 
 from shared.config import Strict, build, near
-from shared.data.generated import cues, documents, grammar, recall, sequences, translation
+from shared.data.generated import cues, documents, grammar, recall, sequences, sets, translation
 from shared.data.splits import Corpus
 from shared.errors import ReplicationError
 
@@ -20,8 +20,8 @@ class Task(NamedTuple):
 
 _MAKERS: tuple[Callable[[Any], Corpus], ...] = (
     translation.adjacent_swap, translation.agreement, sequences.copy, documents.documents, cues.evidence,
-    translation.exchanged_halves, grammar.grammar, translation.noisy_swap, sequences.pictures, sequences.proteins,
-    recall.recall, cues.tally,
+    translation.exchanged_halves, grammar.grammar, sets.maxima, sets.mixtures, translation.noisy_swap,
+    sequences.pictures, sequences.proteins, recall.recall, cues.tally,
 )  # fmt: skip
 TASKS = {make.__name__: Task(get_type_hints(make)["parameters"], make) for make in _MAKERS}
 """Generated tasks by name."""

@@ -97,6 +97,7 @@
     var names = Array.from(new Set(data.maps.flatMap(function (map) { return Object.keys(map.choices); })));
     var current;
     var bar = part("div", "filters");
+    var heads = part("div", "heads");
     var rows = part("div", "rows");
     var columns = part("p", "columns");
     var said = part("output", "said");
@@ -157,8 +158,10 @@
     function show(map, row) {
       var of = data.figures[map.figure];
       current = map;
-      caption.textContent = Object.keys(map.choices).map(function (name) { return name + " " + map.choices[name]; }).join(", ") +
-        (map.columns.length ? ": weights that each of " + map.rows.length + " rows gives to " + map.columns.length + " columns." : ".");
+      caption.textContent = [Object.keys(map.choices).map(function (name) { return name + " " + map.choices[name]; }).join(", "),
+        map.columns.length ? "Weights that each of " + map.rows.length + " rows gives to " + map.columns.length + " columns." : ""
+      ].filter(Boolean).join(". ");
+      thumbnails(map);
       rows.dataset.label = of.choose;
       rows.setAttribute("aria-label", of.choose.replace(/:$/, ""));
       legend.innerHTML = map.across ? "The brighter, the more weight; brightest where there is most." :
@@ -190,6 +193,34 @@
         columns.append(span, " ");
       });
       look(map.rows[row] === undefined ? 0 : row);
+    }
+
+    // All heads of all layers beside each other, where there are several; each leads to its weights.
+    function thumbnails(chosen) {
+      var alike = data.maps.filter(function (map) {
+        return map.choices.Head && names.every(function (name) {
+          return name === "Head" || name === "Layer" || map.choices[name] === chosen.choices[name];
+        });
+      });
+      heads.replaceChildren();
+      (alike.length > 1 ? alike : []).forEach(function (map) {
+        var button = document.createElement("button");
+        var canvas = document.createElement("canvas");
+        var layer = map.choices.Layer ? "layer " + map.choices.Layer + ", " : "";
+        canvas.width = map.weights[0].length;
+        canvas.height = map.weights.length;
+        map.weights.forEach(function (weights, row) {
+          weights.forEach(function (weight, column) {
+            canvas.getContext("2d").fillStyle = "rgb(61 124 199 / " + weight + "%)";
+            canvas.getContext("2d").fillRect(column, row, 1, 1);
+          });
+        });
+        button.type = "button";
+        button.setAttribute("aria-pressed", map === chosen);
+        button.append(canvas, layer + "head " + map.choices.Head);
+        button.addEventListener("click", function () { choose(map.choices); remember(0); });
+        heads.append(button);
+      });
     }
 
     // What is looked at stands in the address, so that it can be sent.

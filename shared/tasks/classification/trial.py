@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     shares = ranked(dict(zip(text.classes, probabilities, strict=True)))
     pairs = zip(read, sides, answer.attention, strict=bool(answer.attention))
     weights = [_weights(text, line, side, attention.cpu()) for line, side, attention in pairs]
+    if len(weights) > 1:
+        weights = [replace(each, choices={"Text": str(number)}) for number, each in enumerate(weights, 1)]
     if not weights:
         notes.append(NO_ATTENTION)
     return Tried(f" {BETWEEN} ".join(lines), shares[0][0], weights, shares, lines=notes)

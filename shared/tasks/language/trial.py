@@ -23,7 +23,7 @@ from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.evaluation import decoded, drawn
 from shared.tasks.language.report import LINE_END, how_drawn
 from shared.tasks.language.settings import LanguageRun, SampleConfig
-from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, not_empty, unknown_words, whole_words
+from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, by_head, not_empty, unknown_words, whole_words
 
 ADDED = 40
 """Symbols that are drawn where the variant does not say how many."""
@@ -64,13 +64,15 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
         return Tried(beginning, output, lines=[*notes, NO_ATTENTION])
     rows, targets = whole_words(text.tokenizer, added, end=LINE_END)
     columns, sources = whole_words(text.tokenizer, [*prompt, *added], end=LINE_END)
-    values = merge_pieces(_by_place(calls, len(prompt), len(added)), sources, targets)
+    tables = _by_place(calls, len(prompt), len(added))  # (L, H, n, N)
+    heads = [[merge_pieces(table, sources, targets) for table in layer] for layer in tables]
     last = columns[sources[len(prompt) - 1]]
     caption = (
         f"The earlier words that the last symbol before each new word attends to, '{rows[0]}' first, before which "
         f"'{last}' is the last of the text given; means over layers and heads."
     )
-    return Tried(beginning, output, [Weights(caption, rows, columns, values, "text")], lines=notes)
+    mean = Weights(caption, rows, columns, merge_pieces(tables.mean((0, 1)), sources, targets), "text")
+    return Tried(beginning, output, by_head(mean, heads), lines=notes)
 
 
 def _symbols(text: PreparedLanguage, beginning: str, end_of_line: bool) -> list[int]:
@@ -116,9 +118,9 @@ def _weights_of(model: nn.Module) -> Iterator[list[list[Tensor]]]:
 
 
 def _by_place(calls: Sequence[Sequence[Tensor]], given: int, drawn: int) -> Floats:
-    """(drawn, given + drawn) weights of every pass on the symbols that it has seen, means over layers and heads."""
-    table = np.zeros((drawn, given + drawn))
+    """(L, H, drawn, given + drawn) weights of every pass on the symbols that it has seen."""
+    table = np.zeros((len(calls[0]), len(calls[0][0]), drawn, given + drawn))
     for row, layers in enumerate(calls):
-        seen = torch.stack(list(layers)).mean((0, 1)).numpy()
-        table[row, given + row - len(seen) : given + row] = seen
+        seen = torch.stack(list(layers)).numpy()  # (L, H, S)
+        table[:, :, row, given + row - seen.shape[-1] : given + row] = seen
     return table

@@ -6,18 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from shared.data.ragged import RaggedArray
 from shared.data.splits import tidy
-from shared.data.tokenizers import EOS
+from shared.data.tokenizers import BOS, EOS, PAD
 from shared.metrics.alignment import merge_pieces
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.evaluation import replace_unknown, search, teacher_forced
 from shared.tasks.translation.settings import DecodingConfig, TranslationRun
 from shared.tasks.tried import (
     NO_ATTENTION,
+    Floats,
     Tried,
     Weights,
+    by_head,
     longest_of,
     not_empty,
     not_longer,
@@ -61,8 +64,14 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
     columns, source = whole_words(text.source, [*symbols, EOS])
     rows, target = whole_words(text.target, [*found, EOS])
     columns[: len(words)] = words  # unknown words as they stand in the sentence
-    shown = Weights(CAPTION, rows, columns, merge_pieces(weights[0], source, target), "matrix")
-    return Tried(line, output, [shown], lines=notes)
+    mean = Weights(CAPTION, rows, columns, merge_pieces(weights[0], source, target), "matrix")
+    heads: list[list[Floats]] = []
+    if hasattr(model, "attention_maps"):
+        read = torch.tensor([[*symbols, EOS]], device=next(model.parameters()).device)
+        with torch.no_grad():
+            maps = model.attention_maps(read, read > PAD, read.new_tensor([[BOS, *found]]))["cross"][:, 0].double()
+        heads = [[merge_pieces(each, source, target) for each in layer] for layer in maps.cpu().numpy()]
+    return Tried(line, output, by_head(mean, heads), lines=notes)
 
 
 def _searched(decoding: DecodingConfig) -> str:

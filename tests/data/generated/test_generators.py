@@ -46,6 +46,8 @@ SMALL = {
         "words": {"AND": 1, "N-a": 6, "N-b": 6, "V": 6},
         "splits": buckets(2, 6),
     },
+    "maxima": {"seed": 1, "sizes": [2, 5], "splits": {"test": 5, "valid": 4, "train": 30}},
+    "mixtures": {"seed": 1, "sizes": [2, 5], "components": 2, "splits": {"test": 5, "valid": 4, "train": 30}},
     "noisy_swap": SWAP | {"noise": {"train": 0.25, "valid": 1.0}},
     "pictures": {"seed": 1, "side": 12, "strokes": 2, "splits": {"test": 5, "valid": 4, "train": 30}},
     "proteins": {
@@ -62,17 +64,20 @@ SMALL = {
     },
     "tally": CUES | {"gap": 1, "votes": [1, 4], "distractors": [0, 2], "splits": buckets(20, 26)},
 }  # fmt: skip
-TEXTS = [task for task in SMALL if task not in ("copy", "pictures", "proteins")]
+ARRAYS = ("maxima", "mixtures", "pictures")
+TEXTS = [task for task in SMALL if task not in ("copy", "proteins", *ARRAYS)]
 
 
 def made(task, **changes):
-    """Split to what it has, segments or pictures, each as something that can be compared."""
+    """Split to what it has, segments, pictures or sets, each as something that can be compared."""
     corpus = generate(task, SMALL[task] | changes)
     if task == "copy":
         return {"test": [corpus.files["copy.json"]]}
-    if task == "pictures":
-        images = {name.partition(".")[0]: np.load(io.BytesIO(file)) for name, file in corpus.files.items()}
-        return {split: [image.tobytes() for image in own] for split, own in images.items()}
+    if task in ARRAYS:
+        arrays = {name.partition(".")[0]: np.load(io.BytesIO(file)) for name, file in corpus.files.items()}
+        if task != "pictures":
+            arrays = {split: np.split(of["elements"], of["sizes"].cumsum()[:-1]) for split, of in arrays.items()}
+        return {split: [each.tobytes() for each in own] for split, own in arrays.items()}
     return {split: list(segments) for split, segments in corpus.items()}
 
 
@@ -91,7 +96,7 @@ def test_the_seed_alone_decides(task):
 @pytest.mark.parametrize("task", [task for task in SMALL if task != "copy"])
 def test_later_splits_change_nothing_before_them_and_a_longer_split_begins_as_the_shorter_one(task):
     splits = SMALL[task]["splits"]
-    longer = {"pictures": 40, "proteins": {"families": 41, "members": 20}}.get(
+    longer = {"proteins": {"families": 41, "members": 20}, **dict.fromkeys(ARRAYS, 40)}.get(
         task, splits["train"] | {"per_bucket": splits["train"].get("per_bucket", 0) + 9} if task in TEXTS else None
     )
     base, larger = made(task), made(task, splits=splits | {"train": longer})
@@ -176,6 +181,10 @@ WRONG = [
     ("grammar", {"words": dict.fromkeys(SMALL["grammar"]["words"], 1)} | only(2, 2, 3),
      "too few different texts of 2 to 2 words"),
     ("grammar", only(1, 1, 1), "too few different texts of 1 to 1 words"),
+    ("maxima", {"sizes": [0, 2]}, "greater than or equal to 1"),
+    ("maxima", {"sizes": [3, 2]}, "is not a range"),
+    ("mixtures", {"components": 0}, "'components'.*greater than 0"),
+    ("mixtures", {"splits": {"train": 0}}, "greater than 0"),
     ("noisy_swap", {"noise": {"trian": 0.1}}, "'noise' names the split 'trian', which is not made"),
     ("noisy_swap", {"noise": {"train": 1.5}}, r"'noise.train': input should be less than or equal to 1, got 1\.5"),
     ("noisy_swap", {"noise": {"train": 0}}, "greater than 0"),

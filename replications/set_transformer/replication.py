@@ -1,0 +1,18 @@
+"""Binds Lee et al. (2019) to the pipeline."""
+
+from __future__ import annotations
+
+from replications.set_transformer import settings
+from replications.set_transformer.model import SetModel
+from replications.set_transformer.order import Order
+from replications.set_transformer.settings import ModelConfig
+from shared.tasks.replication import Replication
+from shared.tasks.sets import task
+
+
+def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) -> SetModel:
+    """The untrained model of a variant."""
+    return SetModel(elements=elements, outputs=outputs, **config.model_dump())
+
+
+REPLICATION = Replication(task, settings, build_model, {"study": {"order": Order(build_model)}})

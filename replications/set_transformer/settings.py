@@ -1,0 +1,52 @@
+"""Settings of the paper's models, and of the study of permutations and costs."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from shared.config import Ascending, Strict
+from shared.tasks.settings import NetworkStudyConfig, Routes
+
+
+class ModelConfig(Strict):
+    """Sizes of a model.
+
+    Attributes:
+        encoder: of what its blocks are.
+        pooling: PMA, or the mean or the maximum of features.
+        blocks: of the encoder.
+        decoder: SABs after PMA, or rFFs after pooling.
+        width: D.
+        heads: H.
+        points: m, inducing points of an ISAB.
+        norm: whether MABs have LayerNorm.
+    """
+
+    encoder: Literal["rff", "sab", "isab"] = "sab"
+    pooling: Literal["attention", "mean", "max"] = "attention"
+    blocks: PositiveInt
+    decoder: NonNegativeInt
+    width: PositiveInt
+    heads: PositiveInt
+    points: PositiveInt = 16
+    norm: bool = False
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ModelConfig:
+        if self.width % self.heads:
+            raise ValueError(f"width ({self.width}) must be a multiple of the heads ({self.heads})")
+        return self
+
+
+class OrderConfig(NetworkStudyConfig):
+    """The ``model`` section of the study; all other keys are settings of the network, whose class checks them."""
+
+    measured: ClassVar[tuple[str, ...]] = ("*.invariance", "*.equivariance", "*.operations_n*", "*.growth")
+    sizes: Ascending = Field(min_length=3, description="elements of the sets whose operations are counted")
+
+
+KIND = "sets"
+MODEL = ModelConfig
+ROUTES: Routes = {"study": {"order": OrderConfig}}

@@ -1,0 +1,95 @@
+"""One trained model of sets on its test splits: what it says of every set, and the mixtures of some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import shared.tasks.sets.measures  # noqa: F401  registers what evaluation computes
+from shared.data.batching import Indices
+from shared.data.generated.sets import mixture_of
+from shared.tasks.batches import device_of, every_batch
+from shared.tasks.examples import Example, records, write_kept, write_records
+from shared.tasks.replication import Replication
+from shared.tasks.sets.corpus import PreparedSets, SetBatch, Sets
+from shared.tasks.sets.module import log_density, losses, mixture, rate
+from shared.tasks.sets.settings import Asked, SetRun
+
+
+def evaluate(
+    replication: Replication, config: SetRun, data: PreparedSets, trained: Sequence[Path], out: Path
+) -> dict[str, float]:
+    """Judge one trained seed on the test splits; there are no ensembles.
+
+    Writes ``examples.jsonl.gz`` (all test splits) into ``out`` and, of mixtures, ``attention.npz``: of some sets of the
+    first split ``points`` (n, 2), and of the model's mixture and the true one ``weights``, ``means`` and ``scales``.
+
+    Returns:
+        Metrics of the first test split, and of the others with the split's name before them.
+    """
+    (model,) = replication.trained_models(config, data, trained)
+    asked, size = config.corpus.asked, config.evaluation.batch
+    metrics = write_records(out, {name: _judged(model, data.split(name), name, asked, size) for name in
+                                  config.corpus.test})  # fmt: skip
+    if asked == "mixture":
+        write_kept(out / "attention.npz", kept_sets(model, data.split("test"), config.evaluation.shown))
+    return metrics
+
+
+def describe(config: SetRun) -> Mapping[str, Any]:
+    """What losses are reported per."""
+    return {"token": config.corpus.unit}
+
+
+def answers(model: nn.Module, sets: Sets, size: int) -> Iterator[tuple[Indices, SetBatch, Tensor]]:
+    """Every batch, sets of similar size together, and what the model makes of it."""
+    for indices in every_batch(sets, sentences=size):
+        batch = sets.batch(indices).to(device_of(model))
+        with torch.no_grad():
+            outputs = model(batch.elements, batch.mask)
+        yield indices, batch, outputs
+
+
+def _judged(model: nn.Module, sets: Sets, split: str, asked: Asked, size: int) -> list[Example]:
+    """The record of every set of a split."""
+    found: list[Any] = [None] * len(sets)
+    rows: list[dict[str, Any]]
+    for indices, batch, outputs in answers(model, sets, size):
+        loss, wanted = losses(asked, outputs, batch).double().tolist(), batch.targets[:, 0]
+        if asked == "number":
+            rows = [{"error": value} for value in loss]
+        elif asked == "count":
+            hits = (rate(outputs).round() == wanted).int().tolist()
+            rows = [{"count_nats": nats, "counted": hit} for nats, hit in zip(loss, hits, strict=True)]
+        else:
+            weights, means, scales = (torch.from_numpy(part) for part in mixture_of(batch.targets.cpu().numpy()))
+            true = -log_density(batch.elements.cpu().double(), weights.log(), means, scales)
+            summed = true.masked_fill(~batch.mask.cpu(), 0).sum(1).tolist()
+            rows = [{"mixture": {"nats": nats, "true": of_true, "points": int(points)}}
+                    for nats, of_true, points in zip(loss, summed, batch.mask.sum(1), strict=True)]  # fmt: skip
+        for index, row in zip(indices.tolist(), rows, strict=True):
+            found[index] = row
+    columns = {name: [row[name] for row in found] for name in found[0]}
+    return records(split, {"elements": sets.sizes.tolist(), **columns})
+
+
+def kept_sets(model: nn.Module, sets: Sets, count: int) -> list[dict[str, Any]]:
+    """The first sets of a split, with the mixture that the model finds of each, and the true one."""
+    kept = []
+    for index in range(min(count, len(sets))):
+        batch = sets.batch(np.array([index])).to(device_of(model))
+        with torch.no_grad():
+            log_weights, means, scales = (part[0] for part in mixture(model(batch.elements, batch.mask)))
+        of_model = {"weights": log_weights.exp(), "means": means, "scales": scales}
+        true = mixture_of(sets.targets[index])._asdict()
+        kept.append({
+            "points": batch.elements[0].cpu().numpy(),
+            **{name: part.cpu().numpy() for name, part in of_model.items()},
+            **{f"true_{name}": part for name, part in true.items()},
+        })  # fmt: skip
+    return kept

@@ -1,0 +1,11 @@
+"""What reports of papers on sets show: learning curves, whose loss is what the task asks for."""
+
+from __future__ import annotations
+
+import shared.tasks.sets.measures  # noqa: F401  registers what reports of sets show
+from shared.reports.curves import Curve, LearningCurves
+from shared.reports.exhibits import KindReport
+
+CURVES = (Curve("loss", "Loss on the validation split against updates", "Validation loss (per {token})"),)
+"""What validation finds."""
+REPORT = KindReport(figures=(LearningCurves(curves=CURVES),))

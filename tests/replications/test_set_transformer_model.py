@@ -1,0 +1,138 @@
+"""Set Transformer: the checklist, its equations set by set in numpy, parameters, and the study of order and cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from replications.set_transformer.model import ISAB, MAB, PMA, SAB, SetModel
+from replications.set_transformer.replication import REPLICATION
+from tests.checklist import assert_variant
+from tests.replications.shipped_variants import scale_file_of
+
+VARIANTS = [
+    "maxima-sab", "maxima-max", "maxima-mean", "digits-sab-mean", "digits-pma", "clusters-sab", "clusters-isab",
+    "clusters-max", "clusters-mean",
+]  # fmt: skip
+SIZES = (5, 1, 3)
+X, D, H, M = 3, 8, 2, 4
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_models_pass_the_checklist(variant: str) -> None:
+    assert_variant("set_transformer", variant)
+
+
+def network(**changes: object) -> SetModel:
+    torch.manual_seed(1)
+    sizes = {"encoder": "sab", "pooling": "attention", "blocks": 2, "decoder": 1, "norm": False}
+    shape = {"elements": X, "outputs": (2, 5), "width": D, "heads": H, "points": M}
+    model = SetModel(**shape | sizes | changes).double().eval()  # type: ignore[arg-type]
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def linear(x: np.ndarray, layer: torch.nn.Module) -> np.ndarray:
+    """A linear layer, or one with a ReLU after it."""
+    if isinstance(layer, torch.nn.Sequential):
+        return np.maximum(0, linear(x, layer[0]))
+    weight, bias = (p.detach().numpy() for p in layer.parameters())
+    return x @ weight.T + bias
+
+
+def normed(x: np.ndarray, norm: torch.nn.Module) -> np.ndarray:
+    if isinstance(norm, torch.nn.Identity):
+        return x
+    scale, shift = (p.detach().numpy() for p in norm.parameters())
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + norm.eps) * scale + shift
+
+
+def mab(x: np.ndarray, y: np.ndarray, block: MAB) -> np.ndarray:
+    """Equations 6 and 7, head by head and row by row."""
+    w_q, w_kv, w_o = (
+        w.weight.detach().numpy() for w in (block.multihead.w_q, block.multihead.w_kv, block.multihead.w_o)
+    )
+    heads = np.zeros_like(x)
+    for head in np.split(np.arange(D), H):
+        q, k, v = x @ w_q[head].T, y @ w_kv[head].T, y @ w_kv[D + head].T
+        for i in range(len(x)):
+            weights = np.exp(k @ q[i] / np.sqrt(len(head)))
+            heads[i, head] = weights @ v / weights.sum()
+    h = normed(x + heads @ w_o.T, block.norm_h)
+    return normed(h + linear(h, block.rff), block.norm)
+
+
+def block_of(x: np.ndarray, block: torch.nn.Module) -> np.ndarray:
+    """Equations 8 to 11."""
+    if isinstance(block, SAB):
+        return mab(x, x, block.mab)
+    if isinstance(block, ISAB):
+        return mab(x, mab(block.points.detach().numpy(), x, block.mab_h), block.mab)
+    if isinstance(block, PMA):
+        return mab(block.seeds.detach().numpy(), linear(x, block.rff), block.mab)
+    return linear(x, block)
+
+
+@pytest.mark.parametrize("encoder", ["sab", "isab", "rff"])
+@pytest.mark.parametrize("pooling", ["attention", "mean", "max"])
+@pytest.mark.parametrize("norm", [False, True])
+def test_it_is_the_equations_set_by_set(encoder: str, pooling: str, norm: bool) -> None:
+    model, x = network(encoder=encoder, pooling=pooling, norm=norm), torch.randn(3, max(SIZES), X, dtype=torch.float64)
+    mask = torch.arange(max(SIZES)) < torch.tensor(SIZES).unsqueeze(1)
+    found = model(x, mask).detach().numpy()
+    for row, size in enumerate(SIZES):
+        z = linear(x[row, :size].numpy(), model.embedding)
+        for block in model.encoder:
+            z = block_of(z, block)
+        z = block_of(z, model.pma) if model.pma else z.mean(0, keepdims=True) if pooling == "mean" else z.max(0)[None]
+        for block in model.decoder:
+            z = block_of(z, block)
+        np.testing.assert_allclose(found[row], linear(z, model.output).reshape(2, 5), atol=1e-10)
+
+
+@pytest.mark.parametrize(("encoder", "points"), [("sab", M), ("isab", M), ("isab", 6)])
+def test_features_change_places_as_elements_do_and_outputs_do_not_change(encoder: str, points: int) -> None:
+    model, x = network(encoder=encoder, points=points), torch.randn(2, 6, X, dtype=torch.float64)
+    mask, order = torch.tensor([[True] * 6, [True] * 4 + [False] * 2]), torch.tensor([3, 0, 5, 1, 4, 2])
+    features = model.features(x, mask)
+    assert features.shape == (2, 6, D)  # also with as many inducing points as elements
+    moved = model.features(x[:, order], mask[:, order])
+    torch.testing.assert_close(moved[mask[:, order]], features[:, order][mask[:, order]], atol=1e-10, rtol=0)
+    torch.testing.assert_close(model(x[:, order], mask[:, order]), model(x, mask), atol=1e-10, rtol=0)
+    nearer = x.clone()
+    nearer[0, 0] += 1  # and one element matters to all others
+    assert ((model.features(nearer, mask) - features)[0].abs().amax(1) > 1e-6).all()
+
+
+def test_the_parameters_are_those_of_the_equations() -> None:
+    of_mab = 4 * D * D + D * (D + 1)  # W^Q, W^K, W^V, W^O and rFF
+    ends = D * (X + 1) + 5 * (D + 1)
+    for encoder, block in (("sab", of_mab), ("isab", 2 * of_mab + M * D)):
+        expected = ends + 2 * block + (2 * D + D * (D + 1) + of_mab) + of_mab  # PMA of two seeds, and a SAB
+        assert sum(p.numel() for p in network(encoder=encoder).parameters()) == expected
+        normed = sum(p.numel() for p in network(encoder=encoder, norm=True).parameters())
+        assert normed == expected + 4 * D * (4 if encoder == "sab" else 6)
+    pooled = network(encoder="rff", pooling="mean")
+    assert sum(p.numel() for p in pooled.parameters()) == D * (X + 1) + 3 * D * (D + 1) + 2 * 5 * (D + 1)
+
+
+def test_the_study_finds_no_order_and_a_linear_cost() -> None:
+    run = scale_file_of("set_transformer", "quick").run("order")
+    study = REPLICATION.runners["study"]["order"]  # type: ignore[index]
+    sizes = {"sizes": [8, 16, 64], "width": D, "heads": H, "points": M}
+    found = study.evaluate(run.with_model({**run.model, **sizes}), prepared=Path(), trained=[Path("seed1")], out=Path())
+    for form in ("sab", "isab", "mean", "max"):
+        assert found[f"{form}.invariance"] < 1e-10
+        assert found[f"{form}.equivariance"] < 1e-10
+    for n in sizes["sizes"]:  # projections, scores and sums, rFF
+
+        def cost(queries: int, keys: int) -> int:
+            return 2 * D * D * (queries + keys) + 2 * queries * keys * D + queries * D * D
+
+        assert found[f"sab.operations_n{n}"] == cost(n, n)
+        assert found[f"isab.operations_n{n}"] == cost(M, n) + cost(n, M)
+    assert found["isab.growth"] == 1.0 < 1.5 < found["sab.growth"]
