@@ -130,14 +130,24 @@ def summary(rows):
     return found
 
 
-def write_metrics(folder, name, task, scores):
-    mean = {key: sum(score[key] for score in scores.values()) / len(scores) for key in next(iter(scores.values()))}
+def write_metrics(folder, name, task, scores, token=None, **more):
+    mean = {key: float(np.mean([score[key] for score in scores.values()])) for key in next(iter(scores.values()))}
     content = {
         "variant": name, "task": task, "seeds": {str(k): score for k, score in scores.items()}, "mean": mean,
-        "token": "word" if task == "generated" else "BPE piece",
+        "token": token or ("word" if task == "generated" else "BPE piece"),
         "signatures": {"bleu": "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"},
-    }  # fmt: skip
+    } | more  # fmt: skip
     (folder / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def write_training(folder, record, curve):
+    """The record of a run, and its curve: rows of step, split, metric and value, if it has one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {"updates": 400, "wall_seconds": 6.0, "parameters": {}, "stopped_because": "all updates made"} | record
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    if curve:
+        with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
+            csv.writer(lines).writerows([["step", "split", "metric", "value"], *curve])
 
 
 def write_examples(path, rows):
@@ -147,7 +157,6 @@ def write_examples(path, rows):
 
 
 def write_run(folder, name, variant, seed, rng):
-    folder.mkdir(parents=True, exist_ok=True)
     record = {
         "git_commit": "3f2c9d1e5b7a", "git_dirty": False, "dvc_lock_sha256": "ab" * 32, "parameters": {},
         "data_sha256": {f"{variant.task}/train.source": "0f" * 32}, "seed": seed,
@@ -157,16 +166,13 @@ def write_run(folder, name, variant, seed, rng):
         "parameter_count": variant.parameters, "finished": f"2026-11-21T10:0{seed}:00Z",
         "stopped_because": "reached the updates asked for",
     }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(["step", "split", "metric", "value"])
-        floor = 4.0 * (1.0 - variant.right + 8 * variant.fall)
-        for step in range(25, variant.updates + 1, 25):
-            writer.writerow([step, "train", "loss", 3.6 * math.exp(-step / 150) + floor])
-            writer.writerow([step, "train", "learning_rate", min(step**-0.5, step * 100**-1.5) / 16])
-            loss = 3.6 * math.exp(-step / 150) * (1 + rng.gauss(0, 0.05)) + floor * (1 + rng.gauss(0, 0.02))
-            writer.writerow([step, "valid", "loss", loss])
+    floor, curve = 4.0 * (1.0 - variant.right + 8 * variant.fall), []
+    for step in range(25, variant.updates + 1, 25):
+        curve.append([step, "train", "loss", 3.6 * math.exp(-step / 150) + floor])
+        curve.append([step, "train", "learning_rate", min(step**-0.5, step * 100**-1.5) / 16])
+        loss = 3.6 * math.exp(-step / 150) * (1 + rng.gauss(0, 0.05)) + floor * (1 + rng.gauss(0, 0.02))
+        curve.append([step, "valid", "loss", loss])
+    write_training(folder, record, curve)
 
 
 def write_attention(path, sources, rng):

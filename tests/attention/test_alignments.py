@@ -106,33 +106,6 @@ def test_predictions_are_shares_of_each_example_s_own_length():
     assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [7, 3]
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_step_by_step_or_for_beams_is_as_all_at_once(name):
-    module = ATTENTIONS[name].build(N, N).to(F64)
-    queries, annotations, mask = inputs([6, 3], 8)
-    keys = module.score.keys(annotations)
-
-    def attend(queries, positions):
-        return module.alignment(module.score, queries, keys, annotations, mask, positions)
-
-    at_once = module(queries, annotations, mask)
-    for t in range(8):
-        one = queries[:, t : t + 1]
-        beams = attend(torch.cat((one, torch.randn_like(one), one), dim=1), torch.tensor([t]))
-        for whole, part in zip(at_once, beams, strict=True):
-            torch.testing.assert_close(part[:, [0, 2]], whole[:, [t, t]], atol=1e-12, rtol=0)
-    backwards = attend(queries.flip(1), torch.arange(8).flip(0).expand(2, 8))
-    torch.testing.assert_close(backwards[1].flip(1), at_once[1], atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("score", CONTENT)
-def test_after_the_gaussian_weights_are_not_renormalised(score):
-    module = attending(LocalPredictive(window=2, size=N), score)
-    queries, annotations, mask = inputs([8, 5, 1], 6)
-    sums = module(queries, annotations, mask)[1].sum(-1)
-    assert ((sums > 0) & (sums < 1)).all()
-
-
 def test_the_gradient_of_the_predicted_position_is_right():
     module, (queries, annotations, mask) = attending(LocalPredictive(window=2, size=N)), inputs([5, 3], 2)
     keys = module.score.keys(annotations)
@@ -182,14 +155,6 @@ def test_the_cost_of_local_attention_does_not_depend_on_the_source(kind, score):
     everywhere = attending(GlobalAlignment(), score)
     assert cost(everywhere, 500)[0] > 5 * cost(everywhere, 50)[0]
     assert cost(everywhere, 500)[0] > 5 * long[0]
-
-
-@pytest.mark.parametrize("name", SCORED)
-def test_a_batch_without_any_word_has_empty_weights(name):
-    module = ATTENTIONS[name].build(N, N).to(F64)
-    contexts, weights = module(*inputs([0, 0], 3))
-    assert contexts.tolist() == torch.zeros(2, 3, N).tolist()
-    assert weights.shape == (2, 3, 0)
 
 
 @pytest.mark.parametrize("name", SCORED)

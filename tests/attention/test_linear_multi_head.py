@@ -44,23 +44,6 @@ def test_it_is_the_equation_head_by_head_with_weights_and_without(causal, bias, 
     torch.testing.assert_close(found, module.w_o(torch.cat(heads, dim=-1)), **EXACT)
 
 
-def test_it_attends_to_a_memory_of_another_length_and_width():
-    module = attention(memory_size=M)
-    x, memory = torch.randn(B, N, D, dtype=F64), torch.randn(B, T, M, dtype=F64)
-    found, weights = module(x, module.project(memory), weights=True)
-    assert (found.shape, weights.shape) == ((B, N, D), (B, H, N, T))
-    torch.testing.assert_close(module(x, module.project(memory))[0], found, **EXACT)
-
-
-@causally
-def test_the_gradient_is_right_and_reaches_every_parameter(causal):
-    module, x = attention(bias=True), torch.randn(1, T, D, dtype=F64, requires_grad=True)
-    inputs = (x, *module.parameters())  # which are changed in place
-    assert torch.autograd.gradcheck(lambda *_: module(x, module.project(x), causal=causal)[0], inputs, fast_mode=True)
-    gradients = torch.autograd.grad(module(x, module.project(x), causal=causal)[0].square().sum(), inputs)
-    assert all(gradient.any() for gradient in gradients)
-
-
 def test_it_has_the_papers_parameters():
     sizes = {"query_size": 256, "heads": 8, "key_size": 32, "value_size": 32}
     of_layer = 789_760 - (2 * 256 * 1024 + 1024 + 256) - 2 * 2 * 256  # less feed-forward network and norms

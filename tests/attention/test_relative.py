@@ -22,8 +22,6 @@ EXACT = {"atol": 1e-12, "rtol": 0}
 SCHEMES = ["Transformer-XL", "Shaw"]
 many = settings(deadline=None, max_examples=25)
 schemes = pytest.mark.parametrize("scheme", SCHEMES)
-tolerances = pytest.mark.parametrize(("dtype", "tolerance"), [(F64, 1e-10), (torch.float32, 1e-5)])
-seeds = st.integers(0, 2**31)
 
 
 def attention(scheme="Transformer-XL", *, dtype=F64, **changes):
@@ -125,52 +123,6 @@ def test_paths_of_the_module_agree(scheme):
         torch.testing.assert_close(a.sum(-1)[:, 0], seen.any(-1).to(F64), **EXACT)
 
 
-def in_segments(layers, x, size, memory, mask_window):
-    """Hidden states of every layer for (B, T, D), a segment at a time; as the paper's model does it."""
-    kept = [x[:, :0]] * len(layers)
-    outputs = []
-    for segment in x.split(size, dim=1):
-        h = segment
-        for n, layer in enumerate(layers):
-            context = torch.cat((kept[n], h), dim=1)
-            kept[n] = context[:, max(context.size(1) - memory, 0) :]
-            mask = memory_mask(h.size(1), context.size(1), window=mask_window)
-            h = h + attended(layer, context, h.size(1), mask=mask)[0]
-        outputs.append(h)
-    return torch.cat(outputs, dim=1)
-
-
-@schemes
-@many
-@given(size=st.integers(1, 9), window=st.none() | st.integers(1, 5), seed=seeds)
-def test_segments_with_memory_are_one_long_pass(scheme, size, window, seed):
-    torch.manual_seed(seed)
-    layers, x = [attention(scheme) for _ in range(2)], torch.randn(B, 9, D, dtype=F64)
-    memory = 9 if window is None else window - 1
-    expected = in_segments(layers, x, 9, 0, window)
-    torch.testing.assert_close(in_segments(layers, x, size, memory, window), expected, atol=1e-10, rtol=1e-10)
-    if size < 8 and memory > 1:
-        assert not torch.allclose(in_segments(layers, x, size, 0, window), expected)
-
-
-@schemes
-def test_keys_and_values_may_be_kept_in_place_of_hidden_states(scheme):
-    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
-    old, new = module.project(x[:, :M]), module.project(x[:, M:])
-    kept = tuple(torch.cat(pair, dim=2) for pair in zip(old, new, strict=True))
-    found, _ = module(x[:, M:], kept, module.positions(encodings(S), S))
-    torch.testing.assert_close(found, attended(module, x, Q)[0], **EXACT)
-
-
-@schemes
-def test_the_gradient_is_right_and_reaches_every_parameter(scheme):
-    module, x = attention(scheme), torch.randn(B, S, D, dtype=F64, requires_grad=True)
-    inputs = (x, *module.parameters())  # which are changed in place
-    assert torch.autograd.gradcheck(lambda *_: attended(module, x, Q, clamp=4)[0], inputs)
-    gradients = torch.autograd.grad(attended(module, x, Q)[0].square().sum(), inputs)
-    assert all(gradient.any() for gradient in gradients)
-
-
 def test_distances_beyond_the_clamp_are_all_one():
     far, near = torch.randn(2, 1, 1, D, dtype=F64)
     module = attention()
@@ -184,38 +136,3 @@ def test_distances_beyond_the_clamp_are_all_one():
         elif distance > 5:
             torch.testing.assert_close(a[..., 0], clamped, **EXACT)
     assert not torch.allclose(attended(module, x, 1, clamp=100, mask=mask, weights=True)[1][..., 0], clamped)
-
-
-def test_biases_are_shared_where_layers_are_given_one():
-    shared = GlobalBiases(heads=H, key_size=K)
-    tied = torch.nn.ModuleList(attention(biases=shared) for _ in range(4))
-    own = torch.nn.ModuleList(attention() for _ in range(4))
-    layer, biases = 5 * D * H * K, 2 * H * K
-    assert sum(p.numel() for p in tied.parameters()) == 4 * layer + biases
-    assert sum(p.numel() for p in own.parameters()) == 4 * (layer + biases)
-    assert sum(p.numel() for p in attention("Shaw").parameters()) == 4 * D * H * K + (LARGEST + 1) * K
-
-
-def test_all_begins_at_a_small_normal_distribution():
-    torch.manual_seed(1)
-    module = RelativeMultiHeadAttention(
-        width=64, heads=4, key_size=16, positions=ProjectedDistances(width=64, heads=4, key_size=16),
-        biases=GlobalBiases(heads=4, key_size=64),
-    )  # fmt: skip
-    for parameter in [*module.parameters(), LearnedDistances(largest=63, key_size=16).table]:
-        assert parameter.std().item() == pytest.approx(0.02, rel=0.15)
-        assert abs(parameter.mean().item()) < 0.005
-
-
-@schemes
-@pytest.mark.parametrize("gradients", [True, False])
-def test_autocast_to_bfloat16_is_near(scheme, gradients):
-    module, x = attention(scheme, dtype=torch.float32), torch.randn(B, S, D)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.mul_(0.3)
-    expected, _ = attended(module, x, Q)
-    with torch.set_grad_enabled(gradients), torch.autocast("cpu", torch.bfloat16):
-        found, _ = attended(module, x, Q)
-    assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.float(), expected, atol=0.05, rtol=0.05)

@@ -1,10 +1,13 @@
-"""The masked softmax: a distribution over what may be attended to, and nothing elsewhere."""
+"""The masked softmax, a distribution over what may be attended to, and the additive attention that rests on it."""
+
+import math
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shared.attention.additive import AdditiveAttention
 from shared.attention.softmax import masked_softmax
 
 
@@ -43,3 +46,47 @@ def test_the_gradient_is_right():
     scores = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, False, True, True], [False, False, False, True]]).unsqueeze(1)
     assert torch.autograd.gradcheck(lambda s: masked_softmax(s, mask), (scores,))
+
+
+F64 = torch.float64
+
+
+def attention(n=3, m=4, a=5):
+    module = AdditiveAttention(query_size=n, key_size=m, alignment_size=a).to(F64)
+    torch.nn.init.normal_(module.v_a)
+    module.w_a.data.normal_()
+    module.u_a.data.normal_()
+    return module
+
+
+def test_a_case_worked_by_hand():
+    module = AdditiveAttention(query_size=1, key_size=1, alignment_size=1).to(F64)
+    for parameter, value in ((module.w_a, 1.0), (module.u_a, 2.0), (module.v_a, 3.0)):
+        parameter.data.fill_(value)
+    queries, annotations = torch.tensor([[[0.5]]], dtype=F64), torch.tensor([[[0.0], [-0.25]]], dtype=F64)
+    energies = [3 * math.tanh(0.5), 3 * math.tanh(0.0)]
+    share = math.exp(energies[0]) / (math.exp(energies[0]) + math.exp(energies[1]))
+    weights = module(queries, module.keys(annotations), torch.tensor([[True, True]]))
+    assert weights.flatten().tolist() == pytest.approx([share, 1 - share], abs=1e-14)
+
+
+def test_large_energies_neither_overflow_nor_lose_their_gradient():
+    module = attention()
+    module.v_a.data.mul_(1e4)
+    queries = torch.randn(2, 3, 3, dtype=F64).mul_(1e3).requires_grad_()
+    keys = torch.randn(2, 6, 5, dtype=F64, requires_grad=True)
+    weights = module(queries, keys, torch.ones(2, 6, dtype=torch.bool))
+    weights.square().sum().backward()
+    assert all(tensor.isfinite().all() for tensor in (weights, queries.grad, keys.grad, module.w_a.grad))
+
+
+def test_the_initial_attention_is_uniform_and_its_weights_are_small():
+    module = AdditiveAttention(query_size=200, key_size=300, alignment_size=100)
+    mask = torch.tensor([[True] * 4 + [False] * 2])
+    weights = module(torch.randn(1, 2, 200), module.keys(torch.randn(1, 6, 300)), mask)
+    assert weights.tolist() == [[[0.25] * 4 + [0.0] * 2] * 2]
+    for weight in (module.w_a.detach(), module.u_a.detach()):
+        assert float(weight.std()) == pytest.approx(0.001, rel=5 / math.sqrt(2 * weight.numel()))
+        assert abs(float(weight.mean())) < 5 * 0.001 / math.sqrt(weight.numel())
+    module.reset_parameters(0.5)
+    assert float(module.w_a.detach().std()) == pytest.approx(0.5, rel=0.05)

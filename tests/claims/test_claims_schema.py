@@ -42,13 +42,10 @@ def without(fields, *names):
     ("comparison", "message"),
     [
         (without(PRIMARY, "because"), "the primary comparison must say why 'relevant' matters, as 'because'."),
-        (PRIMARY | {"because": ""}, "'primary.because': string should have at least 1 character, got ''."),
         (
             without(PRIMARY, "relevant"),
             "primary.relevant is missing; give the smallest effect that matters, in its unit.",
         ),
-        (PRIMARY | {"relevant": 0.0}, "'primary.relevant': input should be greater than 0, got 0.0."),
-        (PRIMARY | {"relevant": math.nan}, "'primary.relevant': input should be a finite number, got nan."),
         (
             PRIMARY | {"than": 1.0},
             "'primary': give two 'variants', or one and the number to compare it with as 'than'.",
@@ -72,14 +69,12 @@ def without(fields, *names):
         (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),
         (CORRELATION | {"variants": [*SIX, "a"]}, "'primary': the variants that are compared must differ."),
         (CORRELATION | {"over": {"bins": 3}}, "'primary': a correlation has neither 'scale: log' nor 'over'."),
-        (CORRELATION | {"sign": "-"}, "'primary.sign': input should be 'positive' or 'negative', got '-'."),
         (
             PRIMARY | {"learned": {"exempt": ""}},
             "'primary.learned.exempt': string should have at least 1 character, got ''.",
         ),
         (PRIMARY | {"at": {"huge": {}}}, "primary.at: 'huge' is no scale."),
         (PRIMARY | {"at": {"all": {}}}, "primary.at: 'all' is no scale."),
-        (PRIMARY | {"marginn": 1.0}, "unknown key 'primary.marginn'."),
     ],
 )
 def test_a_comparison_that_cannot_decide_is_refused(tmp_path, comparison, message):
@@ -93,7 +88,6 @@ def test_a_comparison_that_cannot_decide_is_refused(tmp_path, comparison, messag
         (PRIMARY | {"kind": "rises"}, "at least 3"),
         (CORRELATION | {"variants": SIX[:5]}, "at least 6"),
         (PRIMARY | {"variants": [*SIX]}, "at most 2"),
-        (without(PRIMARY, "metric"), "'primary.metric': field required"),
     ],
 )
 def test_a_comparison_of_a_wrong_form_is_refused(tmp_path, comparison, message):
@@ -120,7 +114,6 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
             "give 'primary' or 'identities', or under not_decided.all why nothing decides it.",
         ),
         ({"not_decided": {"huge": "too big"}}, "not_decided: 'huge' is no scale."),
-        ({"not_decided": {"quick": ""}}, "'not_decided.quick': string should have at least 1 character, got ''."),
         ({"different_here": {"huge": "It is big."}}, "different_here: 'huge' is no scale."),
         ({"different_here": {"quick": ""}}, "different_here.quick: give a sentence, not ''."),
         ({"supporting": [without(PRIMARY, "name")]}, "every supporting comparison and identity needs a 'name'."),
@@ -141,7 +134,6 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
         ),
         ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
         ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
-        ({"statment": "typo"}, "unknown key 'statment' (did you mean 'statement'?)."),
     ],
 )
 def test_a_claim_that_does_not_say_what_decides_it_is_refused(tmp_path, changes, message):
@@ -153,7 +145,6 @@ def test_a_claim_that_does_not_say_what_decides_it_is_refused(tmp_path, changes,
     [
         ({"floors": {"words": without(FLOOR, "at_least")}}, "'floors.words': give either 'at_most' or 'at_least'."),
         ({"floors": {"words": FLOOR | {"at_most": 30.0}}}, "'floors.words': give either 'at_most' or 'at_least'."),
-        ({"floors": {"words": without(FLOOR, "because")}}, "'floors.words.because': field required."),
         ({"floors": {"words": FLOOR | {"at": {"huge": None}}}}, "floors.words.at: 'huge' is no scale."),
     ],
 )

@@ -1,9 +1,14 @@
+"""Splits are disjoint and written whole; columns of storage; and data prepared with other settings."""
+
 from pathlib import Path
 
 import pytest
 
+from shared.config import build
 from shared.data.splits import EMPTY, EQUAL, Accompanied, Segment, assert_disjoint, hashed_split, sentence, write_corpus
+from shared.data.storage import check_prepared, read_columns, read_summary, write_lines, write_summary
 from shared.errors import ReplicationError
+from shared.tasks.translation.settings import ParallelCorpusConfig
 
 LANGUAGES = ["en", "fr"]
 ONE = [
@@ -79,3 +84,52 @@ def test_what_a_corpus_has_beside_its_splits_is_written_too(tmp_path: Path):
     assert {path.name for path in tmp_path.iterdir()} == {"test.en", "test.fr", "pictures", "numbers"}
     assert (tmp_path / "pictures").read_bytes() == "first\nsecond\u2028\n".encode()
     assert (tmp_path / "numbers").read_bytes() == b"\r\n\xff\x00"
+
+
+def test_columns_are_read_together_and_must_be_of_one_length(tmp_path):
+    for name, lines in {"en": ["a", "b"], "fr": ["c", "d"], "key": ["1", "2"]}.items():
+        write_lines(tmp_path / f"test.{name}", lines)
+    columns = read_columns(tmp_path, "test", ["en", "fr"], optional=["align", "key"])
+    assert columns == {"en": ["a", "b"], "fr": ["c", "d"], "key": ["1", "2"]}
+    with pytest.raises(ReplicationError, match=r"test\.align does not exist; run the fetch stage"):
+        read_columns(tmp_path, "test", ["en", "align"])
+    write_lines(tmp_path / "test.key", ["1"])
+    with pytest.raises(ReplicationError, match=f"differ in length; fetch {tmp_path.name} again"):
+        read_columns(tmp_path, "test", ["en"], optional=["key"])
+
+
+CORPUS = {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 12}}
+
+
+def corpus(**changes: object) -> ParallelCorpusConfig:
+    return build(ParallelCorpusConfig, CORPUS | changes, where="test")
+
+
+def test_the_same_settings_pass_and_defaults_count_as_given(tmp_path: Path) -> None:
+    summary = write_summary(tmp_path, corpus(), {"vocabulary": 12})
+    assert read_summary(tmp_path) == summary
+    assert summary["vocabulary"] == 12
+    check_prepared(tmp_path, corpus(max_words=10_000))
+
+
+def test_other_settings_are_refused_key_by_key(tmp_path: Path) -> None:
+    write_summary(tmp_path, corpus(), {})
+    other = corpus(max_ratio=2.0, tokenizer={"kind": "sentencepiece", "size": 20})
+    with pytest.raises(ReplicationError) as refused:
+        check_prepared(tmp_path, other)
+    assert str(refused.value) == (
+        f"{tmp_path} was prepared with other settings: key max_ratio is 9.0 there and 2.0 here; key tokenizer.kind is "
+        '"words" there and "sentencepiece" here; key tokenizer.model_type is not set there and "bpe" here; key '
+        'tokenizer.size is 12 there and 20 here; key tokenizer.split is "space" there and not set here; run prepare '
+        "again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "is incomplete"), ("{", "is incomplete"), ("{}", "does not say")]
+)
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "summary.json").write_text(content)
+    with pytest.raises(ReplicationError, match=message):
+        check_prepared(tmp_path, corpus())

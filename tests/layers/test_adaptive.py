@@ -134,15 +134,6 @@ def test_probabilities_sum_to_one_and_are_those_of_the_loss(data, vocabulary, wi
     assert softmax.embedding(targets).shape == (*shape, width)
 
 
-@sizes
-def test_a_token_costs_what_it_costs_alone_wherever_it_stands(size):
-    softmax = softmax_of(**size)
-    h, targets = torch.randn(V, D, dtype=F64), torch.arange(V)
-    alone = torch.stack([softmax(state, word) for state, word in zip(h, targets, strict=True)])
-    for order in (torch.arange(V), torch.arange(V).flip(0), torch.randperm(V)):
-        torch.testing.assert_close(softmax(h[order], targets[order]), alone[order], atol=1e-12, rtol=1e-12)
-
-
 def test_without_cutoffs_it_is_a_plain_tied_softmax():
     softmax = softmax_of()
     assert {name: tuple(p.shape) for name, p in softmax.named_parameters()} == {
@@ -196,51 +187,6 @@ def test_what_is_tied_is_one_weight_and_what_is_not_is_two():
             softmax.embedding.tables[i].mul_(2)
         after = softmax.log_probs(h)
         assert not torch.isclose(before[slice(*ranges[i])], after[slice(*ranges[i])]).all()
-
-
-def shared_by_words(v, d, cutoffs=(), div_val=1, own_projections=0):
-    """Parameters of embeddings and softmax in closed form; ``own_projections`` of the softmax are not tied."""
-    bounds = [0, *cutoffs, v]
-    widths = [d // div_val**i for i in range(len(bounds) - 1)]
-    tables = sum((stop - start) * d_i for (start, stop), d_i in zip(pairwise(bounds), widths, strict=True))
-    projections = 0 if div_val == 1 else d * (sum(widths) + sum(widths[:own_projections]))
-    return tables + projections + v + len(cutoffs) * (d + 1)
-
-
-def layers(n, d, heads, head_width, inner, biases):
-    """Of all the rest of a Transformer-XL; ``biases`` is how many pairs of u and v there are."""
-    layer = 5 * d * heads * head_width + 2 * d * inner + inner + d + 4 * d
-    return n * layer + biases * 2 * heads * head_width
-
-
-WT103, LM1B = (20_000, 40_000, 200_000), (60_000, 100_000, 640_000)
-
-
-@pytest.mark.parametrize(
-    ("words", "cutoffs", "div_val", "own", "model", "expected", "total"),
-    [
-        (204, (), 1, 0, (12, 512, 8, 64, 2048, 1), 104_652, 41_055_436),
-        (27, (), 1, 0, (12, 512, 8, 64, 2048, 1), 13_851, 40_964_635),
-        (204, (), 1, 0, (24, 1024, 8, 128, 3072, 1), 209_100, 277_231_820),
-        (267_735, WT103, 1, 1, (16, 410, 10, 41, 2100, 1), 110_040_318, 151_107_538),
-        (267_744, WT103, 1, 1, (16, 410, 10, 41, 2100, 16), 110_044_017, 151_123_537),
-        (267_735, WT103, 4, 1, (18, 1024, 16, 64, 4096, 1), 39_635_786, 285_170_506),
-        (793_471, LM1B, 4, 4, (18, 1024, 8, 128, 4096, 1), 112_277_362, 357_812_082),
-        (793_471, LM1B, 4, 4, (24, 1280, 16, 80, 8192, 1), 141_018_734, 841_295_982),
-    ],
-    ids=["enwik8", "text8", "enwik8 large", "wt103", "wt103 in fairseq", "wt103 large", "lm1b", "lm1b large"],
-)
-def test_the_released_configurations_have_the_parameters_they_have(
-    words, cutoffs, div_val, own, model, expected, total
-):
-    """Fairseq's 151,123,537 is the same model with biases u and v of every layer, and nine more words."""
-    width, tied = model[1], [i >= own for i in range(len(cutoffs) + 1)]
-    with torch.device("meta"):
-        embedding = AdaptiveEmbedding(vocabulary=words, width=width, cutoffs=cutoffs, div_val=div_val)
-        softmax = AdaptiveSoftmax(embedding, tied_projections=tied)
-    counted = sum(parameter.numel() for parameter in softmax.parameters())
-    assert counted == expected == shared_by_words(words, width, cutoffs, div_val, own)
-    assert counted + layers(*model) == total
 
 
 def test_weights_are_drawn_as_in_the_released_code():

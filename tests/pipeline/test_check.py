@@ -3,8 +3,6 @@
 import io
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -15,7 +13,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.check import asked_by_tests, check_stage, write_code
 from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.tasks.kinds import papers
-from tests.pipeline.scratch import ROOT, change_yaml, copy_files, environment
+from tests.pipeline.scratch import ROOT, change_yaml, copy_files
 
 PAPER, SMOKE = "replications/bahdanau", "replications/bahdanau/smoke/params.yaml"
 CARD = "data/generated_translation.yaml"
@@ -120,18 +118,6 @@ def test_stages_depend_on_what_the_cards_say_of_the_data_and_a_report_on_every_w
     assert [name for name in after if after[name] != before[name]] == changed
     for name in changed:
         assert {file for file in after[name] if after[name][file] != before[name][file]} == {path}
-
-
-def test_torch_is_not_imported(project):
-    program = (
-        "import sys; from shared.pipeline.__main__ import main; main(['check', 'transformer']); print(*sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
-    )
-    modules = set(done.stdout.split())
-    assert "shared.pipeline.check" in modules
-    assert not modules & {"torch", "lightning", "torchvision", "matplotlib", "scipy"}
 
 
 def test_a_variant_is_its_task_what_it_is_and_what_its_scale_changes(project):

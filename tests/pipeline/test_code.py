@@ -1,6 +1,5 @@
 """Which code a paper's results depend on: what is searched, what changes its hash, and what does not."""
 
-import ast
 import textwrap
 from pathlib import Path
 
@@ -232,22 +231,3 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
         foreign = {f"replications/{other}/" for other in papers() if other not in {paper, *lent}}
         foreign |= {other.replace(".", "/") + "/" for other in KINDS.values() if other != KINDS[settings.kind]}
         assert not [path for path in stages["report"] if path.startswith(tuple(foreign))], paper
-
-
-def test_training_depends_on_the_code_of_its_own_networks_and_aligners_alone(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    bahdanau, luong = (code_of("translation", paper)["train"].keys() for paper in ("bahdanau", "luong"))
-    assert "shared/attention/additive.py" in bahdanau
-    assert "shared/tasks/replication.py" in code_of("translation", "transformer", "bahdanau")["train"]
-    own = {f"replications/luong/{name}.py" for name in ("aligners", "fast_align")}
-    own |= {f"shared/{name}.py" for name in ("attention/alignments", "layers/lstm")}
-    assert own <= luong
-    assert not own & bahdanau
-
-
-def test_all_imports_are_absolute():
-    """The search for imports reads nothing else."""
-    for folder in ("shared", "replications"):
-        for path in (ROOT / folder).rglob("*.py"):
-            relative = [node for node in ast.walk(ast.parse(path.read_bytes())) if getattr(node, "level", 0)]
-            assert not relative, path

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import shutil
 from html.parser import HTMLParser
 
@@ -212,34 +211,6 @@ def test_unknown_words_are_named(kind, toy, capsys):
     paper = toy(kind)
     printed = tried(capsys, paper, f"{some_word(paper)} xyzzy")
     assert "1 of 2 words is unknown to the model and read as <unk>: xyzzy." in printed
-
-
-ODD = {
-    "ten thousand words": " ".join(["{word}"] * 10_000),
-    "one word of ten thousand letters": "{word} " + "x" * 10_000,
-    "bytes that are not UTF-8": os.fsdecode(b"{word} caf\xe9"),
-    "a zero byte": "{word} \0",
-    "marks on marks": "{word} e" + "\u0301" * 500,
-    "right to left": "{word} \u202e\u05e9\u05dc\u05d5\u05dd",
-    "signs of markup": "{word} [bold]<b>&amp;%s{{{{ x }}}}$(id)`id`",
-    "ends of lines of all kinds": "{word}\r\n\u2028\x0b{word}\t{word}",
-}
-
-
-@pytest.mark.parametrize("kind", ["translation", "classification", "language"])
-@pytest.mark.parametrize("odd", ODD)
-def test_odd_inputs_are_read_or_refused_in_a_sentence(kind, odd, toy, capsys):
-    paper = toy(kind)
-    capsys.readouterr()
-    status = main(["try", f"{paper.name}.long", ODD[odd].format(word=some_word(paper)), "--scale", "smoke", "--page"])
-    printed = capsys.readouterr()
-    if status:
-        assert printed.err.startswith("error: ")
-        assert printed.err.endswith(".\n")
-    else:
-        assert "Output" in printed.out
-        assert (paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_bytes().decode("utf-8")
-    assert (status == 2) == (odd == "bytes that are not UTF-8" or (odd == "ten thousand words" and kind != "language"))
 
 
 class Words(HTMLParser):

@@ -10,16 +10,10 @@ import pytest
 import torch
 
 from replications.adaptive_span.cost import Cost, numbers
-from replications.adaptive_span.model import AdaptiveSpanTransformer, attend, distances, soft_mask
+from replications.adaptive_span.model import AdaptiveSpanTransformer, attend, soft_mask
 from replications.adaptive_span.settings import CostConfig
 from shared.attention.twins import plain_equations
 from shared.decoding.protocol import Reach
-from tests.checklist import assert_variant
-
-
-@pytest.mark.parametrize("variant", ["adaptive", "fixed"])
-def test_the_model_passes_the_checklist(variant: str) -> None:
-    assert_variant("adaptive_span", variant)
 
 
 def network(**settings) -> AdaptiveSpanTransformer:
@@ -50,10 +44,6 @@ def test_the_equations_by_hand() -> None:
         for context in (nullcontext(), plain_equations()):
             with context:
                 assert attend(q, k, v, p, z, ramp, 0.0).item() == pytest.approx(expected, rel=1e-6)
-
-
-def test_distances_count_from_the_query() -> None:
-    assert distances(2, 4).tolist() == [[2, 1, 0, -1], [3, 2, 1, 0]]
 
 
 def test_nothing_beyond_the_span_is_seen() -> None:

@@ -1,6 +1,5 @@
 """Table 1 by counting and by following paths: the closed forms exactly, and the layers are what they are called."""
 
-import json
 import math
 
 import pytest
@@ -12,7 +11,6 @@ from replications.transformer.complexity import (
     LAYERS,
     PATH_LENGTHS,
     RADIUS,
-    ComplexityStudy,
     cost_rule,
     dependence,
     longest_path,
@@ -21,7 +19,6 @@ from replications.transformer.complexity import (
     training_operations,
 )
 from shared.attention.scaled_dot_product import attend
-from shared.training.checkpoints import load_checkpoint
 
 WINDOW = 2 * RADIUS + 1
 CLOSED = {
@@ -109,21 +106,3 @@ def test_the_training_cost_of_table_2():
     # 1000 pairs of 25 symbols a batch, forward once and backward twice, two operations a multiply-add.
     assert training_operations("base") == 6 * 1_586_124_800 * 1000 * 100_000
     assert training_operations("big") == 6 * 5_374_259_200 * 1000 * 300_000
-
-
-def test_the_study_leaves_what_the_pipeline_asks_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(complexity, "SIZES", (4, 8))
-    monkeypatch.setattr(complexity, "PATH_LENGTHS", (4,))
-    study = ComplexityStudy()
-    where = {"prepared": tmp_path, "folder": tmp_path / "seed1", "seed": 1, "fingerprint": "", "label": ""}
-    record, parameters = study.train(None, **where)
-    assert (record.updates, parameters) == (0, 0)
-    for name in ("best", "last"):
-        assert load_checkpoint(tmp_path / "seed1" / "checkpoints" / f"{name}.ckpt") == {}
-    metrics = study.evaluate(None, prepared=tmp_path, trained=[tmp_path / "seed1"], out=tmp_path / "out")
-    counted = [f"operations_{letter}{size}" for letter in "nd" for size in (4, 8)]
-    quantities = [*counted, "sequential_n4", "path_n4"]
-    expected = [f"{layer}.{name}" for layer in LAYERS for name in quantities]
-    both = [f"{name}_{model}" for name in ("cost_rule", "operations") for model in ("base", "big")]
-    assert list(metrics) == [*expected, *both]
-    assert json.loads(json.dumps(metrics)) == metrics

@@ -47,28 +47,6 @@ def test_a_worked_example():
     assert relative_gains(losses, 1.0)["short"][0] == pytest.approx(1 - math.exp(-0.5))
 
 
-def test_a_model_that_always_gains_has_the_longest_context_and_one_that_never_does_the_shortest():
-    falling = np.array([[4.0, 4.0], [3.0, 3.0], [2.0, 2.0], [1.0, 1.0]])
-    losses = {"falling": falling, "flat": np.full((4, 2), 4.0)}
-    assert relative_effective_context_length(losses, CONTEXTS, 1.0) == {"falling": 40, "flat": 10}
-    assert relative_effective_context_length({"falling": falling[:1]}, CONTEXTS[:1], 1.0) == {"falling": 10}
-
-
-def test_what_others_knew_with_less_context_is_no_gain():
-    better = {"best": np.full((2, 3), 1.0), "late": np.array([[5.0] * 3, [2.0] * 3])}
-    assert relative_gains(better, 1.0)["late"] == pytest.approx([0.0])
-    assert relative_gains({"late": better["late"]}, 1.0)["late"] == pytest.approx([1 - math.exp(-3.0)])
-
-
-def test_the_hardest_positions_are_those_of_the_shorter_context():
-    # Only the last of ten positions is hard at first, and it gets easy; r = 0.1 sees it alone.
-    first, second = np.full(10, 0.5), np.full(10, 0.5)
-    first[-1], second[-1] = 6.0, 0.1
-    gains = {r: relative_gains({"one": np.stack((first, second))}, r)["one"][0] for r in (0.1, 0.5, 1.0)}
-    assert gains[0.1] == pytest.approx(1 - math.exp(-5.9))
-    assert gains[0.1] > gains[0.5] > gains[1.0] == pytest.approx(1 - math.exp(-0.59))
-
-
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 12), st.sampled_from([0.1, 0.5, 1.0]), st.data())
 @settings(deadline=None)
 def test_it_is_what_the_paper_says(models, contexts, positions, r, data):

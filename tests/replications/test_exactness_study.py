@@ -151,16 +151,10 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
 # The study
 
 
-def test_all_numbers_of_the_study(tmp_path):
+def test_differences_of_the_study_are_those_of_rounding(tmp_path):
     metrics = evaluate(tmp_path, length=70)
-    layer = [*(f"layer_{form}" for form in FORMS), "layer_recurrent_to_chunkwise"]
-    model = ["model_chunkwise", "model_recurrent", "model_recurrent_to_chunkwise"]
-    apart = {f"{x}.{what}_{of}" for x in layer + model for what in ("values", "gradients") for of in TYPES}
-    assert metrics.keys() == apart | {
-        "kept_ratio@64", "kept_ratio@192", "kept_ratio",
-        *(f"{form}.kept_{what}_n{length}" for form in FORMS for what in ("bytes", "beyond") for length in (64, 192)),
-        *(f"{form}.kept_{what}" for form in FORMS for what in ("beyond_per_symbol", "growth")),
-    }  # fmt: skip
+    apart = [name for name in metrics if name.endswith(tuple(TYPES))]
+    assert len(apart) == 4 * (len(FORMS) + 1 + 3)
     assert json.loads(json.dumps(metrics)) == metrics
     for name in apart:
         assert 0 <= metrics[name] < (1e-5 if name.endswith("32") else 1e-12), name

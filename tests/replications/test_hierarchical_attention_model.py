@@ -7,17 +7,10 @@ import torch
 from torch import Tensor
 
 from replications.hierarchical_attention.model import HierarchicalNetwork, sentence_sizes
-from tests.checklist import assert_variant
 
-VARIANTS = ["attention", "average", "maximum", "words-alone", "flat-attention", "flat-average", "flat-maximum"]
 DOCUMENTS = [[5, 6, 4, 7, 8, 9, 4, 5], [4, 6], [7, 4]]
 """Of words from 5 on; 4 ends a sentence. The first has three sentences, the last without its end; the second, two."""
 SENTENCES = [[[5, 6, 4], [7, 8, 9, 4], [5]], [[4], [6]], [[7, 4]]]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_model_passes_the_checklist(variant: str) -> None:
-    assert_variant("hierarchical_attention", variant)
 
 
 def network(**settings) -> HierarchicalNetwork:

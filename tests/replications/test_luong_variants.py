@@ -16,7 +16,6 @@ from shared.attention.alignments import (
     LocationScore,
     Score,
 )
-from shared.claims.scales import SCALES
 from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
@@ -89,22 +88,3 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
         assert run.decoding.replace_unknown == (words and found is not None)
         assert run.evaluation.ensemble == (words and variant == "local-p-general-feed")
     assert model.encoder.embedding.num_embeddings == model.w_s.out_features == vocabulary
-
-
-@pytest.mark.parametrize("scale", SCALES)
-def test_variants_of_a_task_differ_in_nothing_but_what_they_are_named_for(scale: str) -> None:
-    """One size, one training for all of a task's networks, so that differences are those of the architecture."""
-    settings = scale_file_of("luong", scale)
-    common: dict[str, set[str]] = {}
-    for variant in settings.buildable():
-        if settings.run(variant).model.get("aligner") is None:
-            run = settings.run(variant)
-            # The ladder adds epochs with dropout, and each architecture has the rate that suits it best.
-            left_out = {"updates": True, "schedule": True, "optimizer": {"learning_rate"}}
-            training = run.training.model_dump(exclude=left_out)
-            sizes = [run.model[key] for key in ("embedding_size", "hidden_size", "layers")]
-            window = run.model.get("attention", {}).get("window")
-            common.setdefault(run.task, set()).add(f"{sizes} {training}")
-            common.setdefault(f"{run.task} windows", set()).update([] if window is None else [str(window)])
-    assert common
-    assert all(len(values) <= 1 for values in common.values()), common

@@ -12,13 +12,7 @@ from replications.reformer.model import Reformer, ReformerAttention, Streams, tw
 from replications.reformer.replication import REPLICATION, build_model
 from replications.reformer.settings import ModelConfig
 from shared.attention.twins import plain_equations
-from tests.checklist import assert_variant
 from tests.replications.shipped_variants import scale_file_of
-
-
-@pytest.mark.parametrize("variant", ["full", "shared", "reversible", "lsh-1", "lsh-4"])
-def test_the_models_pass_the_checklist(variant: str) -> None:
-    assert_variant("reformer", variant)
 
 
 def small(**changes: object) -> Reformer:

@@ -7,14 +7,8 @@ from contextlib import nullcontext
 import torch
 
 from replications.shaw.model import RelativeAttention, attend, clipped
-from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.twins import plain_equations
 from shared.layers.transformer import Positions
-from tests.checklist import assert_variant
-
-
-def test_the_model_passes_the_checklist() -> None:
-    assert_variant("shaw", "relative")
 
 
 def attention(**settings) -> RelativeAttention:
@@ -44,16 +38,6 @@ def test_the_equations_by_hand() -> None:
         torch.testing.assert_close(z.flatten(), (alpha * torch.tensor([2.0, 3.0, 4.0])).sum().view(1))
 
 
-def test_without_distances_it_is_the_transformer_s_attention() -> None:
-    relative, x = attention(), torch.randn(3, 5, 8, dtype=torch.float64)
-    plain = MultiHeadAttention(query_size=8, heads=2, key_size=4, value_size=4).double()
-    plain.load_state_dict(relative.state_dict(), strict=False)
-    for table in (relative.w_k_distances, relative.w_v_distances):
-        torch.nn.init.zeros_(table)
-    found = relative(x, relative.project(x), causal=True, positions=at(5, 5))[0]
-    torch.testing.assert_close(found, plain(x, plain.project(x), causal=True)[0])
-
-
 def test_only_distances_count_up_to_k() -> None:
     """Moved as a whole, a sequence attends alike; pairs at k and beyond are alike, nearer ones are not."""
     module, x = attention(), torch.randn(1, 6, 8, dtype=torch.float64)
@@ -62,9 +46,3 @@ def test_only_distances_count_up_to_k() -> None:
     torch.testing.assert_close(at_0, at_9)
     assert not torch.allclose(at_0, spread)
     torch.testing.assert_close(spread, module(x, memory, positions=Positions(3 * places, 3 * places))[0])
-
-
-def test_clipped_at_0_a_sequence_has_no_order() -> None:
-    module, x, turned = attention(clip=0), torch.randn(1, 6, 8, dtype=torch.float64), torch.randperm(6)
-    found, other = (module(y, module.project(y), positions=at(6, 6))[0] for y in (x, x[:, turned]))
-    torch.testing.assert_close(found[:, turned], other)

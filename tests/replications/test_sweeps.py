@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from matplotlib.image import imread
-from scipy import stats
 
 from replications.self_attentive import sweeps
 from replications.self_attentive.sweeps import Sweep
-from shared.claims.estimates import estimate
 from shared.claims.results import load_results
 from tests.tasks.classification.synthetic_classification import build
 
@@ -21,31 +18,6 @@ ROWS = Sweep("Rows", "Rows r", {8: "attention", 1: "rows-1"}, ["accuracy", "redu
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     return load_results(build(tmp_path_factory.mktemp("runs")))
-
-
-def test_an_estimate_is_of_examples_and_seeds(results):
-    found = estimate(results["attention"], "accuracy")
-    assert found.value == pytest.approx(results["attention"].mean["accuracy"])
-    low, high = found.interval()
-    assert low < found.value < high
-    assert estimate(results["max"], "redundancy") is None
-
-
-def test_an_estimate_of_one_number_per_run_is_students(results):
-    values = [1.0, 2.0, 6.0]
-    run = replace(
-        results["max"], mean={"seconds": 3.0},
-        metrics={seed: {"seconds": value} for seed, value in zip((1, 2, 3), values, strict=True)},
-    )  # fmt: skip
-    found = estimate(run, "seconds")
-    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
-    assert found.value == 3.0
-    assert found.interval() == pytest.approx(expected, rel=0.5)
-
-
-def test_one_seed_and_one_number_have_no_interval(results):
-    run = replace(results["max"], mean={"seconds": 3.0}, metrics={1: {"seconds": 3.0}})
-    assert estimate(run, "seconds").interval() == (3.0, 3.0)
 
 
 @pytest.mark.parametrize("sweep", [PENALTY, ROWS])

@@ -8,15 +8,7 @@ import torch
 from replications.vision_transformer.model import VisionTransformer, patches, pictures, roll_out
 from replications.vision_transformer.replication import build_model
 from replications.vision_transformer.settings import ModelConfig
-from tests.checklist import assert_variant
 from tests.replications.shipped_variants import facts, parameters, scale_file_of
-
-VARIANTS = ["vit-100", "cnn-100", "pooled", "no-positions", "positions-2d"]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_models_pass_the_checklist(variant: str) -> None:
-    assert_variant("vision_transformer", variant)
 
 
 def test_patches_and_channels_by_hand() -> None:

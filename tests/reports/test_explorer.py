@@ -20,7 +20,7 @@ from shared.tasks.tried import Tried, Weights, by_head
 from tests.synthetic_runs import sentences, write_attention, write_heads
 from tests.tasks.captioning.synthetic_captioning import Captioner
 from tests.tasks.captioning.synthetic_captioning import write_attention as write_pictures
-from tests.tasks.kept_runs import draw_kept
+from tests.tasks.in_process import draw_kept
 
 SHADES = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
 OFFERED = "select => Array.from(select.options, each => each.value)"

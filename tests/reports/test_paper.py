@@ -62,16 +62,9 @@ def test_the_claimed_differences_are_those_of_table_1():
     [
         (lambda c: c["tables"][0]["rows"][0].pop("all"), "RNNencdec-30"),
         (lambda c: c["parameter_counts"]["totals"].update(RNNsearch=1), "add up to 80401000"),
-        (lambda c: c["parameter_counts"]["parts"][0].update(part=7), "parameter_counts.parts.0.part"),
         (lambda c: c["parameter_counts"]["parts"][0].update(more=7), "must have exactly the keys part, "),
         (lambda c: c["tables"][0]["rows"][0].update(metrics={"some": "chrf"}), "has no column 'some'"),
-        (lambda c: c["tables"][0]["rows"][0].update(all=[1]), "tables.0.rows.0.all"),
-        (lambda c: c["tables"][0]["rows"][0].update(variants=[]), "tables.0.rows.0.variants"),
-        (lambda c: c["hyperparameters"][0].update(provenance="blog"), "provenance"),
-        (lambda c: c.update(titel="typo"), "did you mean 'title'"),
-        (lambda c: c.update(program=[PROGRAM | {"known": "guess"}]), "program.0.known"),
         (lambda c: c.update(program=[PROGRAM | {"file": "owner/repository/file.py"}]), "program.0.file"),
-        (lambda c: c.update(program=[PROGRAM | {"heer": "-"}]), "did you mean 'here'"),
     ],
 )
 def test_wrong_facts_are_refused(tmp_path, change, message):

@@ -59,3 +59,12 @@ def examples_of(folder, seed):
 
 def weights_of(folder, seed, name="last"):
     return torch.load(folder / f"seed{seed}" / "checkpoints" / f"{name}.ckpt", weights_only=True)["state_dict"]
+
+
+def draw_kept(exhibit, folder, **sources):
+    """What an exhibit draws into ``folder``, of variants by name and the path of what their first seed has kept."""
+    results = {
+        name: SimpleNamespace(variant=name, seeds=(1,), attention=lambda seed, path=path: path)
+        for name, path in sources.items()
+    }
+    return list(exhibit.draw(results, folder))

@@ -60,15 +60,11 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
 @pytest.mark.parametrize(
     ("own", "changes", "message"),
     [
-        ({"withd": 3}, {}, r"quick\.yaml: variants\.fast\.model: unknown key 'withd' \(did you mean 'width'\?\)"),
         ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 5"),
         ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
          r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
         ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
         ({"study": ["kernels"]}, {}, "there is no study"),
-        ({"study": "kernels", "draw": 3}, {}, r"unknown key 'draw' \(did you mean 'draws'\?\)"),
-        ({"study": "kernels", "width": 8}, {}, "unknown key 'width'"),
-        ({"study": "scaling", "subjects": ["relu"], "lengths": [1, 2]}, {}, "'width': field required"),
         ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
          r"fast\.model, for a network of the study: .*multiple of heads"),
     ],

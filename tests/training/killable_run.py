@@ -38,6 +38,7 @@ from shared.tasks.language.settings import LanguageTraining
 from shared.tasks.language.streams import Stream
 from shared.tasks.sequences.batches import Sequences
 from shared.tasks.sequences.module import SequenceModule
+from shared.tasks.sequences.settings import VOCABULARY as LETTERS
 from shared.tasks.sequences.settings import SequenceTraining
 from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.module import TranslationModule
@@ -46,9 +47,10 @@ from shared.training.checkpoints import TrainingRecord
 from shared.training.module import TrainingModule
 from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import LONGEST, ToyCaptioner, image_batches, random_pictures, texts
-from tests.tasks.classification.toy_classifier import VOCABULARY, ToyClassifier, random_texts
-from tests.tasks.language.toy_language_model import ToyLanguageModel, random_stream
-from tests.tasks.sequences.toy_sequence_model import ToySequenceModel, random_proteins
+from tests.tasks.classification import toy_classifiers
+from tests.tasks.classification.toy_classifiers import CLASSES, VOCABULARY
+from tests.tasks.language import toy_language_models
+from tests.tasks.sequences import toy_sequence_models
 
 VALIDATE_EVERY = 6
 EXAMPLES = 80
@@ -131,13 +133,20 @@ def of_pictures(model: Any, config: Any) -> CaptioningModule:
 KINDS: dict[str, tuple[Any, ...]] = {
     "translation": (TranslationTraining, TranslationModule, translator, random_pairs, EXAMPLES),
     "classification": (
-        ClassificationTraining, ClassificationModule, partial(ToyClassifier, dropout=0.3), random_texts, EXAMPLES,
+        ClassificationTraining, ClassificationModule,
+        partial(toy_classifiers.Toy, toy_classifiers.ToyConfig(size=6, dropout=0.3), VOCABULARY, CLASSES),
+        toy_classifiers.random_texts, EXAMPLES,
     ),
     "captioning": (CaptioningTraining, of_pictures, partial(ToyCaptioner, dropout=0.3), random_pictures, EXAMPLES // 2),
-    "language": (LanguageTraining, LanguageModule, partial(ToyLanguageModel, dropout=0.3), random_stream, 207),
+    "language": (
+        LanguageTraining, LanguageModule,
+        partial(toy_language_models.Toy, toy_language_models.ToyConfig(size=16, dropout=0.3), VOCABULARY),
+        toy_language_models.random_stream, 207,
+    ),
     "sequences": (
-        SequenceTraining, partial(SequenceModule, counts_hits=True), partial(ToySequenceModel, dropout=0.3),
-        random_proteins, EXAMPLES,
+        SequenceTraining, partial(SequenceModule, counts_hits=True),
+        partial(toy_sequence_models.Toy, toy_sequence_models.ToyConfig(size=8, noise=0.3, dropout=0.3), LETTERS, False),
+        toy_sequence_models.random_proteins, EXAMPLES,
     ),
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from shared.tasks.language.streams import Stream
 from shared.training.checkpoints import load_checkpoint
 from shared.training.processes import Group
 from tests.pipeline.scratch import change_yaml, copy_files, pipeline
-from tests.tasks.language.toy_language_model import random_stream
+from tests.tasks.language.toy_language_models import random_stream
 from tests.training.together import CHANGED
 
 ROOT = Path(__file__).resolve().parents[2]

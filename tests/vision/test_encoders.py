@@ -1,16 +1,23 @@
-"""From pixels to annotation vectors: the places' order, the values, and what is refused."""
+"""From pixels to annotation vectors: values, files of features, places and boxes, and what is refused."""
 
+import io
 from urllib.error import URLError
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 from torch import nn
 from torchvision.models import _api, get_model
 
 from shared.config import build
 from shared.errors import ReplicationError
+from shared.vision import features
 from shared.vision.efficientnet_lite import EfficientNetLite0
 from shared.vision.encoders import ImageEncoder, build_encoder, vgg19
+from shared.vision.features import box_shares, centres_inside, compute_features, coverage, load_features
 from shared.vision.settings import LAYERS, EncoderConfig, Layer
 from tests.vision.efficientnet_weights import random_state
 
@@ -135,3 +142,163 @@ def test_standardised_values_have_mean_zero_and_deviation_one() -> None:
 
     encoder.standardise(images.split(4))  # a second time starts from the plain values
     torch.testing.assert_close(encoder(images).flatten(0, 1), values, atol=1e-4, rtol=1e-4)
+
+
+PIXELS = np.random.default_rng(1).integers(0, 256, (7, 4, 4, 3), dtype=np.uint8)
+
+
+def toy_encoder(scale=1.0):
+    """Mean colours of the four quarters, divided by ``scale``."""
+    return ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=4, pool=2, mean=[0.0] * 3, deviation=[scale] * 3)
+
+
+def images(indices):
+    return PIXELS[list(indices)]
+
+
+@pytest.mark.parametrize("batch", [None, 1, 3, 7, 100])
+def test_what_is_read_is_what_the_encoder_says(tmp_path, batch):
+    path = tmp_path / "new" / "train.npy"
+    compute_features(toy_encoder(), images, len(PIXELS), path, batch=batch, label="toy")
+    found = load_features(path)
+    assert isinstance(found, np.memmap)
+    assert found.dtype == np.float16
+    assert not found.flags.writeable
+    quarters = PIXELS.reshape(7, 2, 2, 2, 2, 3).mean((2, 4)).reshape(7, 4, 3)
+    assert np.array_equal(found, quarters.astype(np.float16))
+    assert [item.name for item in path.parent.iterdir()] == ["train.npy"]
+
+
+def test_only_so_many_images_are_asked_for(tmp_path):
+    asked = []
+
+    def recorded(indices):
+        asked.extend(indices)
+        return images(indices)
+
+    compute_features(toy_encoder(), recorded, 5, tmp_path / "some.npy", batch=2, label="toy")
+    assert asked == list(range(5))
+    assert load_features(tmp_path / "some.npy").shape == (5, 4, 3)
+
+
+@pytest.mark.parametrize(("scale", "shown"), [(1e-3, r"\d+"), (0.0, "nan|inf")])
+def test_values_beyond_float16_are_refused_and_nothing_is_left(tmp_path, scale, shown):
+    with pytest.raises(ReplicationError, match=f"has the value ({shown}).*, which float16 cannot hold"):
+        compute_features(toy_encoder(scale), images, 7, tmp_path / "some.npy", label="toy")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    path = tmp_path / "some.npy"
+    compute_features(toy_encoder(), images, 2, path, label="toy")
+
+    def fail(indices):
+        raise ReplicationError("no photo.")
+
+    with pytest.raises(ReplicationError, match="no photo"):
+        compute_features(toy_encoder(), fail, 7, path, label="toy")
+    assert len(load_features(path)) == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_noticed_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(features.shutil, "disk_usage", lambda _: features.shutil._ntuple_diskusage(200, 33, 167))
+    with pytest.raises(ReplicationError, match=r"there are 0\.0 GB of free disk; make room"):
+        compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", label="toy")  # of 168 bytes
+
+
+def test_a_bar_is_shown_on_a_terminal_only(tmp_path, monkeypatch):
+    for terminal in (True, False):
+        out = io.StringIO()
+        monkeypatch.setattr(
+            features,
+            "Console",
+            lambda out=out, terminal=terminal: Console(file=out, force_terminal=terminal, width=120),
+        )
+        compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", batch=2, label="toy pictures")
+        assert [text in out.getvalue() for text in ("toy pictures", "100%")] == [terminal] * 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"x" * 300, "cut"])
+def test_files_that_are_no_features_are_refused(tmp_path, content):
+    path = tmp_path / "some.npy"
+    if content == "cut":
+        compute_features(toy_encoder(), images, 7, path, label="toy")
+        path.write_bytes(path.read_bytes()[:-2])
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ReplicationError, match=r"cannot be read .* run the features stage again"):
+        load_features(path)
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 4, 3), np.float32), np.zeros((2, 4), np.float16)])
+def test_other_arrays_are_refused(tmp_path, array):
+    np.save(tmp_path / "some.npy", array)
+    with pytest.raises(ReplicationError, match="not float16 of"):
+        load_features(tmp_path / "some.npy")
+
+
+def test_the_encoder_runs_without_keeping_a_graph(tmp_path):
+    seen = []
+
+    class Recording(nn.Module):
+        def forward(self, x):
+            seen.append(torch.is_inference_mode_enabled())
+            return x
+
+    encoder = ImageEncoder(Recording(), layer=Layer(3, 1), side=4, pool=1, mean=[0.0] * 3, deviation=[1.0] * 3)
+    compute_features(encoder, images, 7, tmp_path / "some.npy", label="toy")
+    assert seen == [True, True]
+
+
+SIDE = 24  # pixels; so many that grids of 2, 3 and 4 places a side fall on them
+sides = st.integers(0, SIDE)
+pixel_boxes = st.tuples(sides, sides, sides, sides).map(
+    lambda ends: (min(ends[0], ends[2]), min(ends[1], ends[3]), max(ends[0], ends[2]), max(ends[1], ends[3]))
+)
+boxes_with_area = pixel_boxes.filter(lambda box: box[0] < box[2] and box[1] < box[3])
+grids = st.sampled_from([(1, 1), (2, 3), (3, 2), (4, 4), (4, 1)])
+
+
+def pixels_inside(box, rows, columns):
+    """How many pixels of each place are in the box."""
+    image = np.zeros((SIDE, SIDE))
+    left, top, right, bottom = box
+    image[top:bottom, left:right] = 1
+    tall, wide = SIDE // rows, SIDE // columns
+    return np.array([
+        image[r * tall : (r + 1) * tall, c * wide : (c + 1) * wide].sum()
+        for r in range(rows)
+        for c in range(columns)
+    ])  # fmt: skip
+
+
+def shares(*boxes):
+    return np.array(boxes) / SIDE
+
+
+@given(boxes=st.lists(boxes_with_area, max_size=3), grid=grids)
+def test_coverage_and_shares_are_those_of_the_pixels(boxes, grid):
+    rows, columns = grid
+    covered, split = coverage(shares(*boxes), *grid), box_shares(shares(*boxes), *grid)
+    assert covered.shape == split.shape == (len(boxes), rows * columns)
+    for box, of_places, of_box in zip(boxes, covered, split, strict=True):
+        pixels = pixels_inside(box, rows, columns)
+        assert of_places == pytest.approx(pixels * rows * columns / SIDE**2)
+        assert of_box == pytest.approx(pixels / pixels.sum())
+
+
+@given(box=boxes_with_area, grid=grids)
+def test_a_centre_is_inside_where_its_pixels_are(box, grid):
+    rows, columns = grid
+    (left, top, right, bottom), inside = box, centres_inside(shares(box), rows, columns)[0]
+    for place, found in enumerate(inside):
+        y, x = (place // columns + 0.5) * SIDE / rows, (place % columns + 0.5) * SIDE / columns
+        assert found == (left <= x <= right and top <= y <= bottom)
+
+
+@pytest.mark.parametrize("box", [(0.2, 0.1, 0.2, 0.5), (0.1, 0.6, 0.9, 0.5), (0, 0, 24, 24), (-0.1, 0, 1, 1)])
+@pytest.mark.parametrize("measure", [coverage, box_shares, centres_inside])
+def test_what_is_no_box_within_the_image_is_refused(measure, box):
+    with pytest.raises(ValueError, match="a box must have an area and lie inside"):
+        measure([box], 2, 2)

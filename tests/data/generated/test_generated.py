@@ -1,11 +1,18 @@
+"""Generated translations, sequences to be copied, pictures and proteins."""
+
+import io
+import itertools
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_generators import SMALL
 
+from shared.config import build, load_yaml
 from shared.data.generated import generate
+from shared.data.generated.sequences import Copy
 from shared.data.generated.translation import AdjacentSwap, exchanged, swap_lexicon, swapped
 
 
@@ -76,3 +83,76 @@ def test_a_clean_target_is_no_target_of_another_split_though_noise_hides_it():
         train = corpus["train"]
         hidden = {language[segment.texts[0]] for segment in train}
         assert not written & (hidden | {segment.texts[1] for segment in train})
+
+
+@pytest.fixture(scope="module")
+def shipped(pytestconfig):
+    values = load_yaml(pytestconfig.rootpath / "data/generated_copy.yaml")["sources"][0]["parameters"]
+    return build(Copy, values, where="card")
+
+
+def test_the_same_sequences_are_drawn_everywhere(shipped):
+    drawn = [4, 8, 10, 2, 10]
+    assert list(shipped.draw("test", 0, 5, ())) == drawn
+    longer = shipped.draw("test", 0, 9, ())
+    assert list(longer[:5]) == drawn
+    others = [
+        shipped.draw("valid", 0, 5, ()),
+        shipped.draw("test", 1, 5, ()),
+        Copy(seed=1, symbols=10).draw("test", 0, 5, ()),
+    ]
+    assert len({*map(bytes, others), longer[:5]}) == 4
+
+
+def test_what_is_excluded_is_drawn_anew():
+    parameters = Copy(seed=0, symbols=2)
+    plain = {parameters.draw("train", number, 3, ()) for number in range(100)}
+    assert len(plain) == 8
+    excluded = {*plain} - {bytes([1, 2, 1])}
+    assert {parameters.draw("train", number, 3, excluded) for number in range(20)} == {bytes([1, 2, 1])}
+
+
+def drawn(**changes):
+    files = generate("pictures", SMALL["pictures"] | changes).files
+    return {name.removesuffix(".images.npy"): np.load(io.BytesIO(file)) for name, file in files.items()}
+
+
+def test_all_but_the_strokes_is_black_and_strokes_are_neither_faint_nor_thin():
+    for image in drawn(strokes=1)["train"]:
+        greys = np.unique(image)
+        assert greys[0] == 0
+        assert len(greys) == 2
+        assert greys[1] >= 128
+        rows, columns, _ = np.nonzero(image)
+        height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
+        assert min(height, width) >= 3
+        assert len(rows) >= 3 * max(height, width)
+
+
+def test_strokes_go_from_place_to_place_without_a_gap():
+    for image in drawn(strokes=1)["train"]:
+        for axis in (0, 1):
+            touched = np.flatnonzero(image[..., 0].any(axis))
+            assert all(later - earlier == 1 for earlier, later in itertools.pairwise(touched))
+
+
+def families(segments):
+    found = {}
+    for segment in segments:
+        name, _, accession = segment.key.partition(":")
+        found.setdefault(name, {})[accession] = segment.texts[0]
+    return found
+
+
+def test_families_are_in_one_split_and_no_sequence_is_there_twice(pytestconfig):
+    parameters = load_yaml(pytestconfig.rootpath / "data/generated_proteins.yaml")["sources"][0]["parameters"]
+    corpus = generate("proteins", parameters)
+    assert {*corpus} == {"train", "valid", "test", "test_families"}
+    homes = {split: families(segments) for split, segments in corpus.items()}
+    for split, own in homes.items():
+        wanted = parameters["splits"][split]
+        assert [len(members) for members in own.values()] == [wanted["members"]] * wanted["families"]
+    names = [name for own in homes.values() for name in own]
+    assert len({*names}) == len(names)
+    sequences = [segment.texts[0] for segments in corpus.values() for segment in segments]
+    assert len({*sequences}) == len(sequences) == 78

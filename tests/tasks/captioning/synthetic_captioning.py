@@ -1,7 +1,5 @@
 """A made-up runs folder of captioners, as the pipeline leaves one, with effects of known direction and size."""
 
-import csv
-import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,7 @@ import numpy as np
 
 from shared.metrics.captioning import bleu_statistics
 from shared.metrics.registry import corpus_values
-from tests.synthetic_runs import write_examples
+from tests.synthetic_runs import write_examples, write_metrics, write_training
 
 SPLITS = ("test", "test_combinations", "test_pictures")
 THINGS = ("banana", "lion", "teapot", "owl", "drum")
@@ -54,12 +52,9 @@ def build(folder: Path, variants=CAPTIONERS, *, seeds=(1, 2, 3), images=150) -> 
             rows = [example(index, variant, rng) for index in range(images)]
             write_examples(folder / name / f"evaluation/seed{seed}/examples.jsonl.gz", rows)
             write_attention(folder / name / f"evaluation/seed{seed}/attention.npz", variant)
-            scores[str(seed)] = corpus_values([row for row in rows if row["split"] == "test"])
+            scores[seed] = corpus_values([row for row in rows if row["split"] == "test"])
             write_run(folder / name / f"train/seed{seed}", variant, seed)
-        mean = {key: float(np.mean([s[key] for s in scores.values()])) for key in scores[str(seeds[0])]}
-        content = {"variant": name, "task": variant.task, "seeds": scores, "mean": mean, "token": "word"}
-        content["signatures"] = {"bleu4": "pycocoevalcap"}
-        (folder / name / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+        write_metrics(folder / name, name, variant.task, scores, "word", signatures={"bleu4": "pycocoevalcap"})
     return folder
 
 
@@ -106,20 +101,14 @@ def example(index, variant, rng):
 
 def write_run(folder, variant, seed):
     """Forty validations; likelihood rises to the end, and so does BLEU, or it falls in the last third."""
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {"seed": seed, "updates": 400, "parameter_count": 35_333_450, "wall_seconds": 6.0}
-    record |= {"parameters": {}, "stopped_because": "all updates made"}
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    rng = random.Random(seed)
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(["step", "split", "metric", "value"])
-        for step in range(10, 401, 10):
-            bleu = 40 * variant.right * (1 - 2 ** (-step / 60))
-            if variant.bleu_falls and step > 260:
-                bleu -= (step - 260) / 20
-            writer.writerow([step, "valid", "loss", 0.5 + 3 * 2 ** (-step / 80)])
-            writer.writerow([step, "valid", "bleu", bleu + rng.gauss(0.0, 0.1)])
+    rng, curve = random.Random(seed), []
+    for step in range(10, 401, 10):
+        bleu = 40 * variant.right * (1 - 2 ** (-step / 60))
+        if variant.bleu_falls and step > 260:
+            bleu -= (step - 260) / 20
+        curve.append([step, "valid", "loss", 0.5 + 3 * 2 ** (-step / 80)])
+        curve.append([step, "valid", "bleu", bleu + rng.gauss(0.0, 0.1)])
+    write_training(folder, {"seed": seed, "parameter_count": 35_333_450}, curve)
 
 
 def write_attention(path, variant, images=6):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, PAD
 from shared.errors import ReplicationError
-from shared.tasks.captioning.corpus import CaptionedSplit, features_folder
+from shared.tasks.captioning.corpus import CaptionedSplit
 from shared.vision.features import Grid, coverage
 
 GRID = Grid(rows=2, columns=3, size=4)
@@ -70,21 +70,6 @@ def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
         assert split.lengths[0][i] == len(ended)
 
 
-@given(images())
-@settings(deadline=None)
-def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, images):
-    folder, split = tmp_path_factory.mktemp("split"), split_of(images)
-    split.save(folder)
-    loaded = CaptionedSplit.load(folder, split.features, GRID)
-    everything = np.arange(len(split))
-    for whole, read in zip(
-        vars(split.batch(everything)).values(), vars(loaded.batch(everything)).values(), strict=True
-    ):
-        assert (whole is read is None) or (torch.equal(whole, read) and whole.dtype == read.dtype)
-    assert isinstance(loaded.captions.flat, np.memmap)
-    assert not (folder / "features.npy").exists()
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -100,9 +85,3 @@ def test_features_and_captions_of_different_data_are_refused(changes):
     split = split_of([([(0, 0, 1, 1)], [[(7, 0)]])])
     with pytest.raises(ReplicationError, match="do not fit; run the features and prepare stages again"):
         CaptionedSplit(**{**vars(split), **changes})
-
-
-def test_features_lie_beside_the_prepared_task_while_it_is_made_too(tmp_path):
-    tasks = tmp_path / "tasks"
-    assert features_folder(tasks / "scenes") == features_folder(tasks / "scenes.partial")
-    assert features_folder(tasks / "scenes") == tmp_path / "features" / "scenes"

@@ -180,19 +180,6 @@ def test_what_was_never_seen_is_known_by_its_kind(prepared, tmp_path):
     assert examples[3]["hypothesis"] == ""
 
 
-@pytest.mark.parametrize("size", [1, 5])
-def test_the_size_of_batches_changes_nothing(prepared, tmp_path, size):
-    _, whole, _ = judge(prepared, tmp_path / "whole")
-    _, found, _ = judge(prepared, tmp_path / "found", evaluation={"batch": size})
-    for one, other in zip(whole, found, strict=True):
-        assert one.pop("nll") == pytest.approx(other.pop("nll"), abs=1e-4)
-        for entry in ("regions", "generated_regions"):
-            assert one.pop(entry) == pytest.approx(other.pop(entry), abs=1e-4)
-        gates, others = one.pop("gate"), other.pop("gate")
-        assert all(gates[kind] == pytest.approx(others[kind], abs=1e-4) for kind in gates)
-        assert one == other
-
-
 def test_a_model_that_does_not_attend_has_captions_only(prepared, tmp_path):
     metrics, examples, _ = judge(prepared, tmp_path, attends=False, gated=False)
     assert examples[0].keys() == {

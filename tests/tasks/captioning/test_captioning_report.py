@@ -34,8 +34,8 @@ from shared.tasks.captioning.report import REPORT, by_kind_of_image
 from shared.tasks.examples import read_kept, write_kept
 from tests.made_claims import claim, compared, paper_folder
 from tests.reports.drawing import amiss
-from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, GRID, SIDE, Captioner, build, write_attention
-from tests.tasks.kept_runs import draw_kept
+from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, GRID, Captioner, build, write_attention
+from tests.tasks.in_process import draw_kept
 
 FIGURES = [
     Overlays("soft", "Soft attention."), Overlays("mean", "It does not attend."), Overlays("never-run", "Not run."),
@@ -182,17 +182,6 @@ def test_a_short_training_has_dashes_and_one_without_bleu_nothing(results, tmp_p
     assert not Stopping(["soft", "never-run"]).draw({"soft": none}, tmp_path / "none")
 
 
-def test_the_figure_of_stopping_is_drawn_the_same_twice_and_grows_with_the_variants(results, tmp_path):
-    names = ["soft", "hard", "mean", "initial"]
-    heights = []
-    for place, shown in (("first", names[:3]), ("second", names[:3]), ("four", names)):
-        Stopping(shown).draw(results, tmp_path / place)
-        heights.append(imread(tmp_path / place / "stopping.png").shape[0])
-    first, second = ((tmp_path / name / "stopping.png").read_bytes() for name in ("first", "second"))
-    assert first == second
-    assert heights[2] > 1.5 * heights[0]
-
-
 @pytest.fixture
 def source(tmp_path):
     write_attention(tmp_path / "attention.npz", CAPTIONERS["soft"])
@@ -269,16 +258,6 @@ def save(path, image, words):
         "id": "test-0", "image": image, "words": words, "references": ["r"], "weights": np.full((len(words), 4), 0.25),
     }], rows=2, columns=2)  # fmt: skip
     return path
-
-
-def test_more_words_take_more_lines(tmp_path):
-    heights = []
-    for words in (5, LONGEST):
-        source = save(tmp_path / "a.npz", np.zeros((SIDE, SIDE, 3), np.uint8), ["word"] * words)
-        draw_kept(SOFT, tmp_path, soft=source)
-        heights.append(imread(tmp_path / "overlays_soft.png").shape[0])
-    one, three = heights
-    assert 2.3 * one < three < 3 * one  # the title is there once
 
 
 def test_the_picture_keeps_its_colours(tmp_path):

@@ -1,18 +1,15 @@
 """A made-up runs folder of classifiers, as the pipeline leaves one, with effects of known direction and size."""
 
-import csv
-import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from tests.synthetic_runs import write_examples
+from tests.synthetic_runs import WORDS, write_examples, write_metrics, write_training
 
 CLASSES = ("negative", "neutral", "positive")
 SETS = ("movie", "news")
-WORDS = [a + b for a in "bdfgklmnprst" for b in ("alo", "emi", "ira", "onu", "uke")]
 
 
 @dataclass(frozen=True)
@@ -43,13 +40,11 @@ def build(folder: Path, variants=CLASSIFIERS, *, seeds=(1, 2, 3), texts=150) -> 
             rng = random.Random(f"{name} {seed}")
             rows = [example(index, variant, rng) for index in range(texts)]
             write_examples(folder / name / f"evaluation/seed{seed}/examples.jsonl.gz", rows)
-            scores[str(seed)] = summary(rows)
+            scores[seed] = summary(rows)
             write_run(folder / name / f"train/seed{seed}", variant, seed)
             if variant.rows:
                 write_attention(folder / name / f"evaluation/seed{seed}/attention.npz", variant)
-        mean = {key: sum(s[key] for s in scores.values()) / len(scores) for key in next(iter(scores.values()))}
-        content = {"variant": name, "task": variant.task, "seeds": scores, "mean": mean, "token": "text"}
-        (folder / name / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+        write_metrics(folder / name, name, variant.task, scores, "text")
     return folder
 
 
@@ -84,18 +79,10 @@ def summary(rows):
 
 
 def write_run(folder, variant, seed):
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {"seed": seed, "updates": 100, "parameter_count": 12_345, "wall_seconds": 6.0}
-    record |= {"parameters": {}, "stopped_because": "all updates made"}
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    if not variant.curves:
-        return
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
-        writer = csv.writer(lines)
-        writer.writerow(["step", "split", "metric", "value"])
-        for step in range(25, 101, 25):
-            writer.writerow([step, "valid", "loss", 1.0 / step + seed / 100])
-            writer.writerow([step, "valid", "error", 10.0 / step])
+    losses = [[step, "valid", "loss", 1.0 / step + seed / 100] for step in range(25, 101, 25)]
+    errors = [[step, "valid", "error", 10.0 / step] for step in range(25, 101, 25)]
+    record = {"seed": seed, "updates": 100, "parameter_count": 12_345}
+    write_training(folder, record, [*losses, *errors] if variant.curves else [])
 
 
 def write_attention(path, variant, lengths=(24, 12, 40)):

@@ -117,18 +117,6 @@ def test_every_text_has_the_record_it_has_alone(prepared, tmp_path):
     assert examples[0].keys().isdisjoint({"key", "set", "evidence"})
 
 
-@pytest.mark.parametrize("texts", [("text",), ("premise", "hypothesis")])
-def test_the_size_of_batches_changes_nothing(texts, tmp_path):
-    prepared = prepare(tmp_path / "corpus", texts=texts)
-    for size in (1, 7):
-        _, whole, _ = judge(prepared, tmp_path / "whole")
-        _, found, _ = judge(prepared, tmp_path / str(size), evaluation={"batch": size})
-        for one, other in zip(whole, found, strict=True):
-            assert one.pop("cross_entropy") == pytest.approx(other.pop("cross_entropy"), abs=1e-5)
-            assert one.pop("rows") == pytest.approx(other.pop("rows"), abs=1e-5)
-            assert one == other
-
-
 def test_a_model_that_does_not_attend_has_answers_only(prepared, tmp_path):
     metrics, examples, _ = judge(prepared, tmp_path, rows=0)
     assert metrics.keys() == {"accuracy", "cross_entropy"}

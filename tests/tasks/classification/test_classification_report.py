@@ -24,7 +24,7 @@ from shared.tasks.examples import read_kept, write_kept
 from tests import made_claims
 from tests.reports.drawing import amiss
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
-from tests.tasks.kept_runs import draw_kept
+from tests.tasks.in_process import draw_kept
 
 SPACE = "\N{NO-BREAK SPACE}"
 RED = np.array([242, 92, 72]) / 255
@@ -265,14 +265,6 @@ def test_what_the_font_lacks_and_what_is_too_long_is_drawn_inside_the_picture_an
     assert "日本" in heat.lines[0].words
     assert (picture(tmp_path)[:, -3:] > 0.95).all()
     assert heat.path.read_bytes() == (tmp_path / "again/heat_ours.png").read_bytes()
-
-
-def test_long_texts_get_more_lines(tmp_path):
-    heights = []
-    for count in (10, 60):
-        draw_kept(OURS, tmp_path, ours=kept(tmp_path / "a.npz", " ".join(["wonderful"] * count)))
-        heights.append(picture(tmp_path).shape[0])
-    assert heights[1] - heights[0] > 3 * 30
 
 
 def test_html_has_the_words_and_markdown_the_picture(tmp_path):

@@ -29,10 +29,6 @@ def text_of(rows):
     return ClassifiedText(tuple(map(RaggedArray.pack, sides)), np.array([label for _, label in rows]))
 
 
-def rows_of(text):
-    return [(tuple(side[i].tolist() for side in text.texts), label) for i, label in enumerate(text.labels.tolist())]
-
-
 @given(rows(), st.randoms())
 @settings(deadline=None)
 def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
@@ -48,19 +44,6 @@ def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
     assert padded.dtype == batch.labels.dtype == torch.int64
     assert batch.labels.tolist() == [rows[i][1] for i in order]
     assert batch.tokens == sum(len(line) for i in order for line in rows[i][0])
-
-
-@given(rows())
-@settings(deadline=None)
-def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path_factory, rows):
-    folder = tmp_path_factory.mktemp("split")
-    text_of(rows).save(folder)
-    loaded = ClassifiedText.load(folder)
-    assert rows_of(loaded) == rows
-    assert all(isinstance(side.flat, np.memmap) for side in loaded.texts)
-    labels = loaded.batch(np.arange(len(rows))).labels
-    labels += 1  # they are a copy: the file is read-only
-    assert rows_of(loaded) == rows
 
 
 @pytest.fixture
@@ -144,13 +127,6 @@ def test_the_two_texts_of_a_pair_share_a_tokenizer(dataset):
     assert summary["test"]["symbols"] == 3 + 1 + 3 + 1 + 1 + 1
     assert summary["test"]["cut_share"] == pytest.approx(1 / 3)
     assert summary["vocabulary"] == 4 + 7 + 1 + 3
-
-
-def test_pieces_serve_as_well_as_words(dataset):
-    _, prepared = prepare(dataset, tokenizer={"kind": "sentencepiece", "size": 20})
-    test = prepared.split("test").texts[0]
-    assert prepared.tokenizer.decode([test[2].tolist()]) == ["w2 w3 w4 w5"]
-    assert test[1].tolist() == [UNK]
 
 
 def add_evidence(dataset, *test):

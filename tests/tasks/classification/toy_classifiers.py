@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
-from shared.tasks.classification.corpus import Classified
+from shared.data.ragged import RaggedArray
+from shared.tasks.classification.corpus import Classified, ClassifiedText
 
 SETS = ("films", "shops")
+VOCABULARY, CLASSES = 12, 3
 
 
 class ToyConfig(Strict):
     size: int = Field(ge=1)
     rows: int = Field(default=2, ge=1)
     penalty: float = 0.1
+    dropout: float = 0.1
 
 
 class Toy(nn.Module):
@@ -27,7 +31,7 @@ class Toy(nn.Module):
         super().__init__()
         self.embedding, self.penalty = nn.Embedding(vocabulary, config.size), config.penalty
         self.score = nn.Linear(config.size, config.rows)
-        self.dropout, self.classifier = nn.Dropout(0.1), nn.Linear(config.size, classes)
+        self.dropout, self.classifier = nn.Dropout(config.dropout), nn.Linear(config.size, classes)
 
     def forward(self, texts, masks):
         read = [self.embedding(text) for text in texts]
@@ -39,6 +43,16 @@ class Toy(nn.Module):
         summed = sum((a @ words).sum(1) for a, words in zip(attention, read, strict=True))
         auxiliary = self.penalty * sum(a.square().sum((1, 2)) for a in attention)
         return Classified(self.classifier(self.dropout(summed)), attention, auxiliary)
+
+
+def random_texts(count: int, seed: int) -> ClassifiedText:
+    """Texts of ordinary words with one marker, 4, 5 or 6, somewhere; which it is is the class."""
+    generator = np.random.default_rng(seed)
+    lines = [generator.integers(4 + CLASSES, VOCABULARY, generator.integers(2, 7)).tolist() for _ in range(count)]
+    labels = generator.integers(0, CLASSES, count)
+    for line, label in zip(lines, labels, strict=True):
+        line.insert(int(generator.integers(len(line) + 1)), 4 + int(label))
+    return ClassifiedText((RaggedArray.pack(lines),), labels)
 
 
 def write_dataset(folder, texts=("text",), keys=True):

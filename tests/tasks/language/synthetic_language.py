@@ -1,6 +1,5 @@
 """A made-up runs folder of language models, as the pipeline leaves one, with effects of known direction and size."""
 
-import csv
 import json
 import math
 import random
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.synthetic_runs import write_examples
+from tests.synthetic_runs import write_examples, write_metrics, write_training
 
 MEMORIES = (0, 16, 64, 128)
 CONTEXTS = np.arange(0, 201, 20)
@@ -53,10 +52,8 @@ def build(folder: Path, variants=MODELS, *, seeds=(1, 2, 3), examples=40) -> Pat
             write_contexts(place / "contexts.npz", model, seed)
             if model.samples:
                 write_samples(place / "samples.json", name)
-            scores[str(seed)] = summary(rows, model)
-        mean = {key: sum(s[key] for s in scores.values()) / len(scores) for key in scores[str(seeds[0])]}
-        content = {"variant": name, "task": model.task, "seeds": scores, "mean": mean, "token": model.unit}
-        (folder / name / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+            scores[seed] = summary(rows, model)
+        write_metrics(folder / name, name, model.task, scores, model.unit)
     return folder
 
 
@@ -95,21 +92,13 @@ def summary(rows, model):
 
 
 def write_run(folder, model, seed):
-    folder.mkdir(parents=True, exist_ok=True)
     evaluation = {
         "length": 32, "reach": {"memory": model.memory, "same_length": False, "clamp": None},
         "samples": {"temperature": 0.8, "top_k": 40, "top_p": None} if model.samples else None,
     }  # fmt: skip
-    record = {
-        "seed": seed, "updates": 100, "parameter_count": 54_321, "wall_seconds": 6.0,
-        "parameters": {"evaluation": evaluation}, "stopped_because": "all updates made",
-    }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    if not model.curves:
-        return
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
-        rows = [[step, "valid", "loss", model.bits + 10.0 / step + seed / 100] for step in range(25, 101, 25)]
-        csv.writer(lines).writerows([["step", "split", "metric", "value"], *rows])
+    record = {"seed": seed, "updates": 100, "parameter_count": 54_321, "parameters": {"evaluation": evaluation}}
+    curve = [[step, "valid", "loss", model.bits + 10.0 / step + seed / 100] for step in range(25, 101, 25)]
+    write_training(folder, record, curve if model.curves else [])
 
 
 def write_contexts(path, model, seed):

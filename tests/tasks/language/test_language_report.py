@@ -23,7 +23,7 @@ from shared.tasks.language.report import BORDER, REPORT, AttentionToText, Sample
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
 from shared.tasks.language.streams import Stream
 from tests.replications.small_transformer_xl import VOCABULARY, small
-from tests.tasks.kept_runs import draw_kept
+from tests.tasks.in_process import draw_kept
 from tests.tasks.language.synthetic_language import MODELS
 from tests.tasks.language.synthetic_language import build as build_runs
 from tests.tasks.language.toy_language_models import Toy, ToyConfig

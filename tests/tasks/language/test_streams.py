@@ -1,13 +1,11 @@
 import itertools
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.data.tokenizers import EOS, PAD
-from shared.errors import ReplicationError
 from shared.tasks.language.streams import Stream
 
 sizes = st.integers(1, 60)
@@ -164,19 +162,3 @@ def test_seeds_and_passes_begin_elsewhere():
     }
     assert count == 50
     assert len(begins) > 12
-
-
-def test_arrays_on_disk_are_the_same_and_mapped_into_memory(tmp_path):
-    plain, marked = stream_of(9), Stream(stream_of(9).symbols, np.arange(9))
-    for folder, stream in (("plain", plain), ("marked", marked)):
-        stream.save(tmp_path / folder)
-        loaded = Stream.load(tmp_path / folder)
-        assert isinstance(loaded.symbols, np.memmap)
-        assert loaded.symbols.tolist() == stream.symbols.tolist()
-        batch = next(loaded.evaluation_batches(columns=2, length=3))
-        batch.targets.add_(1)  # a copy: the file is read-only
-        assert loaded.symbols.tolist() == stream.symbols.tolist()
-    assert Stream.load(tmp_path / "plain").distances is None
-    assert Stream.load(tmp_path / "marked").distances.tolist() == list(range(9))
-    with pytest.raises(ReplicationError, match="run the prepare stage again"):
-        Stream.load(tmp_path)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import torch
 import yaml
 from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
+from shared.tasks.language.streams import Stream
+
+VOCABULARY = 12
 
 CARD = {
     "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000,
@@ -27,22 +31,33 @@ CARD = {
 
 class ToyConfig(Strict):
     size: int = Field(ge=1)
+    dropout: float = 0.1
+
+
+def random_stream(size: int, seed: int) -> Stream:
+    """Ordinary symbols, each of which is often that of three places before plus one."""
+    generator = np.random.default_rng(seed)
+    symbols = generator.integers(4, VOCABULARY, size).astype(np.uint16)
+    for place in range(3, size):
+        if generator.random() < 0.8:
+            symbols[place] = 4 + (symbols[place - 3] - 3) % (VOCABULARY - 4)
+    return Stream(symbols)
 
 
 class ToyMemory:
-    """The last state of every column, and how many symbols came before."""
+    """The last state of a recurrent network, (1, B, D), cut off from its gradients, for the mode it was made in."""
 
-    def __init__(self, reach):
-        self.reach, self.state = reach, None
+    def __init__(self, reach, state, training):
+        self.reach, self.state, self.training = reach, state, training
 
     def clear(self):
-        self.state = None
+        self.state = torch.zeros_like(self.state)
 
     def state_dict(self):
-        return {} if self.state is None else {"state": self.state.clone()}
+        return {"state": self.state}
 
     def load_state_dict(self, state):
-        self.state = state.get("state")
+        self.state = state["state"]
 
 
 class Toy(nn.Module):
@@ -52,10 +67,10 @@ class Toy(nn.Module):
         super().__init__()
         assert other is None
         self.embedding, self.out = nn.Embedding(vocabulary, config.size), nn.Linear(config.size, vocabulary)
-        self.layer, self.dropout = nn.GRU(config.size, config.size, batch_first=True), nn.Dropout(0.1)
+        self.layer, self.dropout = nn.GRU(config.size, config.size, batch_first=True), nn.Dropout(config.dropout)
 
     def memory(self, columns, reach):
-        return ToyMemory(reach)
+        return ToyMemory(reach, self.out.weight.new_zeros(1, columns, self.out.in_features), self.training)
 
     def forward(self, inputs, targets, memory=None):
         log_probs = self._states(inputs, memory)
@@ -66,8 +81,10 @@ class Toy(nn.Module):
 
     def _states(self, inputs, memory):
         states, last = self.layer(self.embedding(inputs), None if memory is None else memory.state)
-        if memory is not None and memory.reach.memory:
-            memory.state = last.detach()
+        if memory is not None:
+            assert memory.training == self.training
+            if memory.reach.memory:
+                memory.state = last.detach()
         return torch.log_softmax(self.out(self.dropout(states)), -1)
 
 

@@ -1,7 +1,5 @@
 """A made-up runs folder of models of sequences, as the pipeline leaves one, with studies beside them."""
 
-import csv
-import json
 import math
 import random
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.synthetic_runs import skip, study, write_examples
+from tests.synthetic_runs import skip, study, write_examples, write_metrics, write_training
 
 UPDATES = 400
 
@@ -54,11 +52,8 @@ def build(folder: Path, variants=MODELS, *, seeds=(1, 2, 3)) -> Path:
             ends = model.ends[place] if place < len(model.ends) else UPDATES
             write_run(folder / name / f"train/seed{seed}", model, ends, rng)
         metric = "bits" if model.unit == "pixel" else "perplexity"
-        scores = {str(seed): {metric: model.nats} for seed in seeds}
-        content = {
-            "variant": name, "task": model.task, "token": model.unit, "seeds": scores, "mean": {metric: model.nats},
-        }  # fmt: skip
-        (folder / name / "metrics.json").write_text(json.dumps(content), encoding="utf-8")
+        scores = {seed: {metric: model.nats} for seed in seeds}
+        write_metrics(folder / name, name, model.task, scores, model.unit)
     study(folder, "scaling", "copy", scaling())
     study(folder, "kernels", "proteins", kernels())
     skip(folder, "never-run", "mnist", "for no reason")
@@ -100,14 +95,12 @@ def example(index, model, rng):
 
 def write_run(folder, model, ends, rng):
     """What ends early without patience diverges: its loss rises, and the last is no number."""
-    folder.mkdir(parents=True)
     training = {"updates": UPDATES, "patience": model.patience, "may_diverge": True}
     diverges = ends < UPDATES and model.patience is None
     record = {
         "updates": ends, "parameter_count": 1_000, "parameters": {"training": training}, "wall_seconds": 3.0,
         "stopped_because": "the gradient was not finite" if diverges else "made up", "device": "cpu",
     }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
     rows = []
     for step in range(25, ends + 1, 25):
         loss = model.nats + 2.4 * math.exp(-step / model.soon) * rng.uniform(0.95, 1.05)
@@ -117,8 +110,7 @@ def write_run(folder, model, ends, rng):
             rows.append([step, "valid", "error", 0.9 * (1 - math.exp(-loss))])
     if diverges:
         rows.append([ends + 5, "valid", "loss", math.nan])
-    with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as lines:
-        csv.writer(lines).writerows([["step", "split", "metric", "value"], *rows])
+    write_training(folder, record, rows)
 
 
 def write_pictures(path, shape, seed):

@@ -183,15 +183,10 @@ def test_memory_is_what_the_papers_say_it_is():
     [
         ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
         ({"subjects": ["linaer"]}, "'subjects.*linaer"),
-        ({"subjects": []}, "'subjects'"),
         ({"longest": {"relu": 8}}, "'longest' names 'relu', which is not in 'subjects'"),
         ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
-        ({"lengths": [8]}, "'lengths'"),
         ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
-        ({"lengths": [0, 8]}, "'lengths.0'"),
-        ({"repeats": 0}, "'repeats'"),
         ({"buckets": 5}, "'buckets': .*multiple of 2"),
-        ({"bucket": 8}, r"unknown key 'bucket' \(did you mean 'buckets'\?\)"),
     ],
 )
 def test_wrong_settings_are_refused(model, message):

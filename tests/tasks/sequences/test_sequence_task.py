@@ -11,7 +11,7 @@ from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
 from shared.tasks.sequences.corpus import PreparedSequences
-from shared.tasks.sequences.settings import VOCABULARY, SequenceRun
+from shared.tasks.sequences.settings import SequenceRun
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
 
@@ -136,19 +136,3 @@ def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
     for one, other in zip(batches, again, strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.scored, other.scored)
-
-
-@pytest.mark.parametrize(
-    ("corpus", "symbols", "length"),
-    [
-        (COPIES, 11, 9), (PIXELS | {"dataset": "mnist"}, 9, 196), (PIXELS | {"dataset": "cifar10"}, 9, 768),
-        (PROTEINS, VOCABULARY, 20), (PROTEINS | {"masked": True}, VOCABULARY, 20),
-    ],
-)  # fmt: skip
-def test_a_full_batch_is_like_one_of_the_data(corpus, symbols, length):
-    run = config(corpus=corpus)
-    batch, sizes = REPLICATION.task.random_batch(run)
-    assert sizes == (symbols, run.corpus.causal)
-    assert batch.inputs.shape == batch.targets.shape == batch.scored.shape == (10, length)
-    assert 0 <= batch.targets.min() <= batch.targets.max() < symbols - 1
-    assert batch.tokens == (10 * length if run.corpus.causal else 10 * -(-length // 7))

@@ -11,8 +11,12 @@ from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
+from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.layers.outputs import CategoricalOutput
+from shared.tasks.sequences.batches import Sequences
+from shared.tasks.sequences.proteins import proteins
+from shared.tasks.sequences.settings import FIRST
 
 CARD = {
     "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000, "languages": {},
@@ -24,32 +28,49 @@ CARD = {
 class ToyConfig(Strict):
     size: int = Field(ge=1)
     noise: float = 0.0
+    dropout: float = 0.0
 
 
 class Toy(nn.Module):
-    """Gated recurrent units, which read both ways where all may be seen; what they add to embeddings is random."""
+    """Gated recurrent units, which read both ways where all may be seen; updates draw what is added to embeddings."""
 
     def __init__(self, config, vocabulary, causal):
         super().__init__()
         both = 1 if causal else 2
         self.embedding, self.noise, self.told = nn.Embedding(vocabulary, config.size), config.noise, []
+        self.dropout = nn.Dropout(config.dropout)
         self.layer = nn.GRU(config.size, config.size, batch_first=True, bidirectional=not causal)
         self.output = CategoricalOutput(width=both * config.size, symbols=vocabulary)
         self.register_buffer("origin", torch.randint(2**31, ()))
         self.register_buffer("drawn", torch.randn(config.size))
 
     def forward(self, inputs, mask=None):
-        x = self.embedding(inputs) + self.noise * self.drawn
+        x = self.dropout(self.embedding(inputs) + self.noise * self.drawn)
         return self.layer(x if mask is None else x * mask.unsqueeze(-1))[0]
 
     def at_update(self, number):
         self.told.append(number)
+        generator = torch.Generator().manual_seed(int(self.origin) + number)
+        self.drawn.copy_(torch.randn(self.drawn.shape, generator=generator))
 
     def generate(self, inputs, length, generator=None):
         read = inputs
         for _ in range(length):
             read = torch.cat((read, self.output.sample(self(read)[:, -1], generator).unsqueeze(1)), dim=1)
         return read[:, inputs.size(1) :]
+
+
+def random_proteins(count: int, seed: int) -> Sequences:
+    """Letters of which each is often that of two places before, some of them to be predicted from all others."""
+    generator = np.random.default_rng(seed)
+    lines = []
+    for length in generator.integers(5, 12, count):
+        letters = generator.integers(FIRST, FIRST + 6, length)
+        for place in range(2, length):
+            if generator.random() < 0.8:
+                letters[place] = letters[place - 2]
+        lines.append(letters.tolist())
+    return proteins(RaggedArray.pack(lines, np.uint8), masked=True)
 
 
 def write_card(folder: Path) -> None:

@@ -13,7 +13,7 @@ from shared.metrics.registry import MEASURES
 from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, Heatmaps, SideBySide, maps_of_sentences
 from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
 from tests.synthetic_runs import SCORER, Variant, build
-from tests.tasks.kept_runs import draw_kept
+from tests.tasks.in_process import draw_kept
 
 
 @pytest.fixture(scope="module")

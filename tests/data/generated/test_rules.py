@@ -1,0 +1,391 @@
+"""Generated texts, read by readers that share nothing with the generators: one contract over all tasks with a rule."""
+
+import functools
+import itertools
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_generators import SMALL
+
+from shared.config import build, load_yaml
+from shared.data.generated import cues, documents, generate, grammar, recall
+from shared.data.generated.translation import Agreement, agreeing, agreement_words, meant
+from tests.conftest import ROOT
+
+
+def values(task, **changes):
+    return SMALL[task] | changes
+
+
+def only(low, high, count):
+    return {"splits": {"train": {"buckets": [[low, high]], "per_bucket": count}}}
+
+
+def assert_balanced(corpus, forms, keys=1):
+    """Every split has each class as often as the others; a class is named by the most frequent forms."""
+    classes = ["+".join(label) for label in itertools.product([own[0] for own in forms], repeat=keys)]
+    for segments in corpus.values():
+        counts = Counter(segment.texts[1] for segment in segments)
+        found = [counts.pop(name, 0) for name in classes]
+        assert not counts
+        assert max(found) - min(found) <= 1
+
+
+# Agreement
+
+
+def word_meant(sentence, place, distances):
+    """Follow the pronouns of a sentence of numbers, whose pronouns are negative, one hop after the other."""
+    while sentence[place] < 0:
+        place += distances[-sentence[place] - 1]
+    return sentence[place]
+
+
+def translated(source, parameters):
+    """Word for word and feature for feature: the naive twin."""
+    words, pronouns, names = agreement_words(parameters)
+    numbers = {word: number for number, word in enumerate(words)}
+    numbers |= {word: -number for number, word in enumerate(pronouns, start=1)}
+    sentence = [numbers[word] for word in source.split()]
+    target = []
+    for place in range(len(sentence)):
+        features = 0
+        for feature, far in enumerate(parameters.places):
+            if 0 <= place + far < len(sentence):
+                features += 2**feature * (word_meant(sentence, place + far, parameters.distances) // 2**feature % 2)
+        target.append(names[features])
+    return " ".join(target)
+
+
+def check_agreement(parameters, corpus):
+    for segment in itertools.chain(*corpus.values()):
+        assert translated(segment.texts[0], parameters) == segment.texts[1]
+
+
+def test_a_feature_is_that_of_its_place_and_a_chain_of_pronouns_that_of_its_end():
+    assert meant([4, 5, 4, 0, 3], distances=[1, 3], words=4) == [3, 3, 0, 0, 3]
+    assert agreeing([3, 0, 2, 1], places=[-1, 1]) == [0, 1 + 2, 0, 0]
+
+
+# Documents
+
+
+def check_documents(parameters, corpus):
+    """Every document against the rule: the first value of the one sentence with a key is the class."""
+    words = documents.vocabulary(parameters)
+    meaning = {form: forms[0] for forms in words.values for form in forms}
+    for segment in itertools.chain(*corpus.values()):
+        text, label, positions = segment.texts
+        assert text.endswith(" .")
+        sentences = [sentence.split() for sentence in text.removesuffix(" .").split(" . ")]
+        assert parameters.sentences[0] <= len(sentences) <= parameters.sentences[1]
+        deciding = [number for number, sentence in enumerate(sentences) if {*sentence} & {*words.keys}]
+        assert len(deciding) == 1
+        for number, sentence in enumerate(sentences):
+            values = [meaning[word] for word in sentence if word in meaning]
+            assert len({*values}) == len(values) == 2
+            assert sum(word in words.topics for word in sentence) == (number != deciding[0])
+            assert number != deciding[0] or values[0] == label
+        begin = sum(len(sentence) + 1 for sentence in sentences[: deciding[0]])
+        assert positions == " ".join(map(str, range(begin, begin + len(sentences[deciding[0]]) + 1)))
+    assert_balanced(corpus, words.values)
+
+
+def test_the_full_stop_is_the_most_frequent_word_of_the_shipped_documents(generated):
+    """So that models know it as the first word of the vocabulary."""
+    parameters = load_yaml(ROOT / "data/generated_documents.yaml")["sources"][0]["parameters"]
+    words = [word for segment in generated("documents", parameters)["train"] for word in segment.texts[0].split()]
+    assert Counter(words).most_common(1)[0][0] == "."
+
+
+# Evidence
+
+
+def meanings(parameters):
+    """Every word with the part it plays and what it means (the most frequent form; a filler means nothing)."""
+    words = cues.vocabulary("evidence", parameters)
+    parts = {"keys": words.keys, "decoys": words.decoys, "values": words.values}
+    known = {form: (part, forms[0]) for part, own in parts.items() for forms in own for form in forms}
+    return known | dict.fromkeys(words.fillers, ("fillers", ""))
+
+
+def read_evidence(keys, known, reach, text):
+    """The label and the evidence, from left to right: a key claims the next value while it is in reach."""
+    claimed, positions = {}, []
+    waiting = None
+    for i, word in enumerate(text.split()):
+        part, meaning = known[word]
+        if part in ("keys", "decoys"):
+            assert waiting is None or i > waiting[0] + reach
+            waiting = i, meaning
+        elif part == "values" and waiting is not None and i <= waiting[0] + reach:
+            place, key = waiting
+            if key in keys:
+                assert key not in claimed
+                claimed[key] = meaning
+                positions += [place, i]
+            waiting = None
+    return "+".join(claimed[key] for key in keys), " ".join(map(str, positions))
+
+
+def check_evidence(parameters, corpus):
+    """Every text against the rule; the numbers of its parts against the parameters."""
+    known = meanings(parameters)
+    words = cues.vocabulary("evidence", parameters)
+    keys = [forms[0] for forms in words.keys]
+    reach = parameters.gap + 1
+    for segment in itertools.chain(*corpus.values()):
+        text, label, positions = segment.texts
+        assert read_evidence(keys, known, reach, text) == (label, positions)
+        parts = [known[word][0] for word in text.split()]
+        found = Counter(parts)
+        assert found["keys"] == parameters.keys
+        low, high = parameters.distractors
+        assert low <= found["decoys"] <= high
+        low, high = parameters.bare
+        # Each key in reach of a value claims one; the values that are left over are bare, and out of reach.
+        near = [
+            "keys" in parts[max(0, i - reach) : i] or "decoys" in parts[max(0, i - reach) : i]
+            for i, part in enumerate(parts)
+            if part == "values"
+        ]
+        assert near.count(True) == found["keys"] + found["decoys"]
+        assert low <= near.count(False) <= high
+    assert_balanced(corpus, words.values, parameters.keys)
+
+
+def test_words_of_evidence_show_the_part_they_play_and_mean_only_one_thing():
+    words = cues.vocabulary("evidence", build(cues.Evidence, values("evidence"), where="test"))
+    assert [[len(forms) for forms in part] for part in words[:3]] == [[2] * 2, [2] * 3, [3] * 3]
+    parts = [*(list(itertools.chain(*part)) for part in words[:3]), words.fillers]
+    assert [len(part) for part in parts] == [4, 6, 9, 12]
+    assert len(set(itertools.chain(*parts))) == 31
+    stem = "([^aeiou][aeiou]){1,2}[^aeiou]"
+    assert [{re.sub(stem, "", word) for word in part} for part in parts] == [{"o"}, {"a"}, {""}, {"u"}]
+
+
+# Grammar
+
+
+def nested(tree):
+    """The linearised tree as (label, children, number of words), a word as None; closing labels must fit."""
+    opened = [("", [])]
+    for symbol in tree.split():
+        if symbol.startswith("("):
+            opened.append((symbol[1:], []))
+        elif symbol.startswith(")"):
+            label, children = opened.pop()
+            assert symbol == f"){label}"
+            opened[-1][1].append((label, children, sum(map(size, children))))
+        else:
+            assert symbol == "XX"
+            opened[-1][1].append(None)
+    ((_, (root,)),) = opened
+    return root
+
+
+def size(node):
+    return 1 if node is None else node[2]
+
+
+def derives(rules, words, symbol, node, sentence):
+    """Whether ``symbol`` can be expanded into ``node`` above the words of ``sentence``."""
+    if node is None:
+        return sentence[0] in words.get(symbol, ())
+    label, children, _ = node
+    starts = [sum(map(size, children[:i])) for i in range(len(children) + 1)]
+    parts = [sentence[start:end] for start, end in itertools.pairwise(starts)]
+    return symbol.split("-")[0] == label and any(
+        len(right.split()) == len(children)
+        and all(map(functools.partial(derives, rules, words), right.split(), children, parts))
+        for right in rules.get(symbol, ())
+    )
+
+
+def check_grammar(parameters, corpus):
+    words = grammar.vocabulary(parameters)
+    for segment in itertools.chain(*corpus.values()):
+        sentence, tree = segment.texts
+        assert derives(parameters.rules, words, "S", nested(tree), sentence.split())
+        assert tree.split().count("XX") == len(sentence.split())
+
+
+def test_no_two_symbols_share_a_word():
+    words = grammar.vocabulary(build(grammar.Grammar, values("grammar"), where="test"))
+    assert {symbol: len(set(own)) for symbol, own in words.items()} == values("grammar")["words"]
+    assert len({word for own in words.values() for word in own}) == 19
+
+
+# Recall
+
+
+class Reading(NamedTuple):
+    """What a text says."""
+
+    recalls: list[tuple[int, int]]  # their places, and of what they repeat
+    facts: list[tuple[str, str]]  # key and value of each that is set
+    could: int  # places where a key could have been set
+    did_not: int  # those of them with a filler
+    waiting: dict[str, int]  # key to the place of the fact that was not asked for
+
+
+def read_recalls(text, keys):
+    """From left to right: each of the keys is set, then asked for and repeated, then free to be set."""
+    words = text.split()
+    known, recalls, facts, could, did_not = {}, [], [], 0, 0
+    for i, word in enumerate(words):
+        key, mark, value = re.fullmatch(r"([a-z]+)([:?]?)([a-z]*)", word).groups()
+        if mark == "?":
+            earlier = known.pop(key)
+            assert words[i + 1] == words[earlier]
+            recalls.append((i + 1, earlier))
+        elif not recalls or recalls[-1][0] != i:
+            could += len(known) < keys
+            did_not += len(known) < keys and not mark
+            if mark:
+                assert key not in known
+                known[key] = i
+                facts.append((key, value))
+    return Reading(recalls, facts, could, did_not, known)
+
+
+def check_recalls(parameters, corpus):
+    """Every text against the rule; returns the sums of all readings."""
+    shortest, longest = parameters.distances
+    late = 2 * (parameters.keys - 1)
+    readings = []
+    for segment in itertools.chain(*corpus.values()):
+        text, recalls = segment.texts
+        reading = read_recalls(text, parameters.keys)
+        assert recalls == " ".join(f"{place}-{earlier}" for place, earlier in reading.recalls)
+        assert all(shortest <= place - earlier <= longest + late for place, earlier in reading.recalls)
+        # What was not asked for had no room.
+        room = len(text.split()) - longest - late
+        assert all(place >= room for place in reading.waiting.values())
+        readings.append(reading)
+    return readings
+
+
+def distances(readings):
+    return [place - earlier for reading in readings for place, earlier in reading.recalls]
+
+
+def test_distances_are_log_uniform_where_no_question_waits_for_another():
+    # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
+    changed = values("recall", keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
+    found = np.sort(distances(check_recalls(build(recall.Recall, changed, where="test"), generate("recall", changed))))
+    assert len(found) > 8000
+    assert (found[0], found[-1]) == (3, 40)
+    upper = np.arange(3, 41)
+    below = np.searchsorted(found, upper, side="right") / len(found)
+    expected = np.minimum(np.log((upper + 0.5) / 3) / np.log(40 / 3), 1)
+    # Kolmogorov's statistic; beyond 2.2 / sqrt(8000) in one of 8,000 cases.
+    assert np.abs(below - expected).max() < 0.025
+
+
+def test_the_later_of_two_questions_that_fall_due_together_waits():
+    # Both keys are set at once, with the same distance: the second question is due in place of the first repetition.
+    changed = values("recall", keys=2, distances=[3, 3], filler_share=0) | only(12, 12, 1)
+    text = generate("recall", changed)["train"][0].texts[0]
+    a, b = (word.partition(":")[0] for word in text.split()[:2])
+    forms = [re.sub(":.*", ":", word) for word in text.split()]
+    assert forms[:6] == [f"{a}:", f"{b}:", f"{a}?", f"{a}:", f"{b}?", f"{b}:"]
+    assert generate("recall", changed)["train"][0].texts[1].split()[:2] == ["3-0", "5-1"]
+
+
+def test_names_of_recalls_show_the_part_they_play_and_mean_only_one_thing():
+    words = recall.vocabulary(build(recall.Recall, values("recall"), where="test"))
+    assert [len(part) for part in words] == [4, 3, 6]
+    assert len({*itertools.chain(*words)}) == 13
+    stem = "[^aeiou][aeiou][^aeiou]"
+    assert [{re.sub(stem, "", word) for word in part} for part in words] == [{"o"}, {"a"}, {"u"}]
+
+
+# Tally
+
+
+def check_tally(parameters, corpus):
+    """Every text against the rule, in which the value after a key is the next word that is not a filler."""
+    words = cues.vocabulary("tally", parameters)
+    keys = {form: forms[0] for forms in words.keys for form in forms}
+    meaning = {form: forms[0] for forms in words.values for form in forms}
+    for segment in itertools.chain(*corpus.values()):
+        text, label, positions = segment.texts
+        told = [(i, word) for i, word in enumerate(text.split()) if word not in words.fillers]
+        votes = {forms[0]: Counter() for forms in words.keys}
+        places = []
+        assert len(told) % 2 == 0
+        for (at, key), (after, value) in zip(told[::2], told[1::2], strict=True):
+            assert after - at - 1 <= parameters.gap
+            if key in keys:
+                votes[keys[key]][meaning[value]] += 1
+                places += at, after
+        answers = [counts.most_common(2) for counts in votes.values()]
+        assert label == "+".join(first[0] for first, *_ in answers)
+        assert all(len(counts) == 1 or counts[0][1] > counts[1][1] for counts in answers)
+        low, high = parameters.votes
+        assert all(low <= counts.total() <= high for counts in votes.values())
+        assert parameters.distractors[0] <= len(told) / 2 - len(places) / 2 <= parameters.distractors[1]
+        assert positions == " ".join(map(str, places))
+    assert_balanced(corpus, words.values, parameters.keys)
+
+
+# All
+
+
+class Rule(NamedTuple):
+    parameters: type
+    check: object
+    drawn: st.SearchStrategy  # what differs from SMALL
+
+
+def lengths(shortest, count=20):
+    return {"splits": {"train": {"buckets": [[shortest, shortest + 5]], "per_bucket": count}}}
+
+
+seeds, spare = st.integers(0, 1000), st.integers(0, 8)
+RULES = {
+    "agreement": Rule(Agreement, check_agreement, st.fixed_dictionaries({
+        "places": st.lists(st.integers(-4, 4), min_size=1, max_size=5, unique=True),
+        "distances": st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
+        "pronouns": st.floats(0, 0.9), "splits": st.just(only(8, 12, 20)["splits"]),
+    })),
+    "documents": Rule(documents.Documents, check_documents, st.builds(
+        lambda values, most, more: {"values": values, "sentences": [1, most]} | lengths(4 * most + more),
+        st.integers(2, 4), st.integers(1, 4), spare,
+    )),
+    "evidence": Rule(cues.Evidence, check_evidence, st.builds(
+        lambda keys, key_forms, value_forms, gap, distractors, bare, more: {
+            "keys": keys, "key_forms": key_forms, "value_forms": value_forms, "gap": gap, "distractors": distractors,
+            "bare": bare,
+        } | lengths(2 * (keys + distractors[1]) + bare[1] * (gap + 1) + more, 30),
+        st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 4),
+        st.tuples(st.integers(0, 2), st.integers(2, 4)), st.tuples(st.integers(0, 1), st.integers(1, 3)), spare,
+    )),
+    "grammar": Rule(grammar.Grammar, check_grammar, st.just({})),
+    "recall": Rule(recall.Recall, check_recalls, st.builds(
+        lambda keys, shortest, more, share: {
+            "keys": keys, "distances": [shortest, shortest + more], "filler_share": share,
+        } | only(40, 60, 10),
+        st.integers(1, 12), st.integers(3, 9), st.integers(0, 20), st.floats(0, 0.9),
+    )),
+    "tally": Rule(cues.Tally, check_tally, st.builds(
+        lambda keys, votes, gap, more: {"keys": keys, "votes": votes, "gap": gap}
+        | lengths(2 * (keys * votes[1] + 2) + more),
+        st.integers(1, 3), st.tuples(st.integers(1, 3), st.integers(3, 5)), st.integers(0, 3), spare,
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", RULES)
+@given(data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_texts_follow_their_rule_for_any_parameters(task, data):
+    rule = RULES[task]
+    drawn = values(task, seed=data.draw(seeds), **data.draw(rule.drawn))
+    rule.check(build(rule.parameters, drawn, where="test"), generate(task, drawn))
