@@ -26,13 +26,10 @@ from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.protocol import Reach
 from shared.pipeline.config import ScaleFile
 from shared.vision.features import Grid
-from tests.processor import multiplies_bfloat16_in_lstms
 
 ROOT = Path(__file__).resolve().parents[1]
 LENGTHS = (7, 4, 2)
 STEPS = 6
-CHOOSING = {"LSHSelfAttention", "LocalPredictive", "HardAttention"}
-"""Modules whose results hang on which of two nearly equal numbers is the larger."""
 close = partial(torch.testing.assert_close, atol=1e-8, rtol=1e-8)
 
 
@@ -93,7 +90,7 @@ def assert_sees_no_later(run: Callable[[Tensor], Tensor], symbols: Tensor, vocab
 
 
 def assert_twins(model: nn.Module, run: Callable[[], Tensor]) -> None:
-    """The equations of the model's paper, what runs in their place, and the same in mixed precision."""
+    """The equations of the model's paper, and what runs in their place."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     found = []
     for plain in (False, True):
@@ -111,22 +108,6 @@ def assert_twins(model: nn.Module, run: Callable[[], Tensor]) -> None:
     scale = max(float(x.abs().max()) for x in others if x.numel())
     for ours, theirs in zip(gradients, others, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-8 * max(1.0, scale), rtol=1e-7)
-    if multiplies_bfloat16_in_lstms() or not any(isinstance(module, nn.LSTM) for module in model.modules()):
-        assert_mixed(model, run)
-
-
-def assert_mixed(model: nn.Module, run: Callable[[], Tensor]) -> None:
-    """Under autocast to bfloat16 values are near, where no choice hangs on a digit, and gradients finite float32."""
-    model.float().zero_grad()
-    with torch.no_grad():
-        plain = run()
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed = run()
-    mixed.float().square().sum().backward()
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    assert all(gradient.dtype == torch.float32 and gradient.isfinite().all() for gradient in gradients)
-    chooses = any(type(module).__name__ in CHOOSING for module in model.modules())
-    assert chooses or (mixed.float() - plain).norm() < 0.1 * plain.norm()
 
 
 def assert_steps(
@@ -228,7 +209,7 @@ def assert_captioner(model: Any, vocabulary: int, *, grid: Grid) -> None:
 
     with torch.no_grad():
         assert_steps(Shown(), model.start(features), tokens, expected)
-    assert_twins(model, lambda: model(features.to(model.embedding.weight.dtype), captions).nats)
+    assert_twins(model, lambda: model(features, captions).nats)
 
 
 def assert_classifier(model: Any, vocabulary: int, *, texts: int = 1) -> None:

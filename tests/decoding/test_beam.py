@@ -20,10 +20,10 @@ from tests.decoding.hashed_decoder import (
     finished_sequences,
     limits,
     log_probability,
-    naive_beam_search,
     pick,
     start,
 )
+from tests.decoding.naive_beam import naive_beam_search
 
 rankings = st.sampled_from([("none", 0.6), ("mean", 0.6), ("gnmt", 0.6), ("gnmt", 0.0), ("gnmt", 1.0)])
 

@@ -8,7 +8,8 @@ from torch import nn
 
 from shared.decoding.beam import beam_search
 from shared.decoding.ensemble import Ensemble
-from tests.decoding.hashed_decoder import HashedDecoder, limits, naive_beam_search, pick, start
+from tests.decoding.hashed_decoder import HashedDecoder, limits, pick, start
+from tests.decoding.naive_beam import naive_beam_search
 
 seeds = st.lists(st.integers(0, 9999), min_size=1, max_size=4, unique=True)
 

@@ -30,7 +30,6 @@ VARIANTS = {
     "mean": {"attention": "mean", "penalty": 0.0},
     "initial": {"attention": "initial", "penalty": 0.0, "gate": False},
 }
-ATTEND = [name for name in VARIANTS if name not in ("mean", "initial")]
 
 
 class Input(NamedTuple):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from replications.transformer_xl.settings import SpeedConfig
 from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
 from shared.config import build
 from shared.data.tokenizers import EOS
@@ -13,7 +12,6 @@ from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
-from tests.tasks.in_process import paper
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
 SYMBOLS = 400
@@ -41,10 +39,6 @@ class Remembering(Toy):
 
 
 STUDY = EvaluationSpeed(lambda config, text: Remembering(config.checked_model(ToyConfig), *text.sizes))
-REPLICATION = paper(
-    "language", ToyConfig, Remembering, routes={"study": {"evaluation_speed": SpeedConfig}},
-    runners={"study": {"evaluation_speed": STUDY}},
-)  # fmt: skip
 
 
 def config(model=(), **evaluation):

@@ -18,7 +18,6 @@ from tests.replications.small_transformer import POSITIONS, H, N, sentences, sma
 from tests.synthetic_runs import Variant, build
 
 EXACT = {"atol": 1e-12, "rtol": 0}
-all_positions = pytest.mark.parametrize("positions", POSITIONS)
 
 
 def watched(model, kind):
@@ -166,9 +165,6 @@ def test_what_a_decoder_may_not_see_is_beige(tmp_path):
     beige = {kind: share(drawn(tmp_path / f"{kind}.png", source, kind), BEIGE) for kind in SAID}
     assert beige["encoder"] == beige["cross"] == 0.0
     assert beige["decoder"] > 0.2
-
-
-ROWS = [(4, 12, 2), (8, 6, 4), (3, 12, 2), (1, 12, 1), (2, 25, 2)]  # of two layers
 
 
 def test_nothing_is_drawn_of_a_model_without(tmp_path):

@@ -151,17 +151,11 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (
-            1,
-            "**Strength:** demonstration, generated, 5 seeds, one run, 100 test examples; "
-            "1 of 2 supporting comparisons agree.",
-        ),
+        (1, "**Strength:** demonstration, generated, 5 seeds, one run, 100 test examples; "
+            "1 of 2 supporting comparisons agree."),
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (exempt)."),
-        (
-            1,
-            "**Plan:** the comparison, the floors and the settings are as they were frozen on 2026-11-22; "
-            "10 of 10 runs that decide had ended by then.",
-        ),
+        (1, "**Plan:** the comparison, the floors and the settings are as they were frozen on 2026-11-22; "
+            "10 of 10 runs that decide had ended by then."),
         (2, "? **inconclusive**: rnnencdec-30 did not learn"),
         (2, "**Plan:** changed since it was frozen on 2026-11-22: the settings of rnnencdec-30; "),
         (2, "crosses: seeds in which a model did not learn its task"),
@@ -169,7 +163,7 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
         (6, "| operations (decides) | ✘ **refuted** | `counts` | operations | 100,663,296 | at most 100 |"),
         (7, "| growth (decides) | ✔ **verified** | `counts` | growth | 4 | exactly 4 |"),
     ],
-)
+)  # fmt: skip
 def test_a_claim_s_section_says(folder, number, expected):
     assert expected in section(folder, number)
 

@@ -38,7 +38,7 @@ RUNS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     # The update of the least error, 12, is not that of the least loss.
     "classification": (
         {"kind": "classification", "average": {"last": 3, "every": 4},
-         "optimizer": {"name": "adagrad", "learning_rate": 0.3, "weight_decay": 0.001}},
+         "optimizer": {"name": "adagrad", "learning_rate": 0.4, "weight_decay": 0.001}},
         ("train:11", "valid:3", "save:2", "train:17", "save:4"),
     ),
     # BLEU is highest at update 18, and two validations later the run ends, though its loss still falls.

@@ -386,6 +386,8 @@ RULES = {
 @given(data=st.data())
 @settings(deadline=None, max_examples=30)
 def test_texts_follow_their_rule_for_any_parameters(task, data):
-    rule = RULES[task]
-    drawn = values(task, seed=data.draw(seeds), **data.draw(rule.drawn))
-    rule.check(build(rule.parameters, drawn, where="test"), generate(task, drawn))
+    parameters, check, differing = RULES[task]
+    drawn = values(task, seed=data.draw(seeds), **data.draw(differing))
+    corpus = generate(task, drawn)
+    assert corpus.keys() == drawn["splits"].keys()
+    check(build(parameters, drawn, where="test"), corpus)

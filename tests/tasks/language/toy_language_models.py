@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
-import yaml
 from pydantic import Field
 from torch import nn
 
@@ -86,10 +83,3 @@ class Toy(nn.Module):
             if memory.reach.memory:
                 memory.state = last.detach()
         return torch.log_softmax(self.out(self.dropout(states)), -1)
-
-
-def write_card(folder: Path) -> None:
-    """``data/toy.yaml`` in a project's folder."""
-    path = folder / "data" / "toy.yaml"
-    path.parent.mkdir()
-    path.write_text(yaml.safe_dump(CARD, sort_keys=False))
