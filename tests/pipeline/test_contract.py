@@ -167,8 +167,8 @@ def test_every_validation_reads_all_of_its_split_once_whatever_judging_asks_for(
     if paper.kind == "language":
         assert sum(batch.tokens for batch in read) == len(data.split("valid"))
         return
-    count = {"translation": 10, "classification": 12, "captioning": CAPTIONS * SPLITS["valid"], "sequences": 20}
-    assert sum(len(tensors(batch)[0]) for batch in read) == count[paper.kind]
+    count = {"translation": 10, "classification": 12, "captioning": CAPTIONS * SPLITS["valid"]}
+    assert sum(len(tensors(batch)[0]) for batch in read) == count.get(paper.kind, 20)
     if paper.kind == "captioning":
         references = [captions for batch in batches[len(read) :] for captions in batch.references]
         assert references == [tuple(own) for own in data.references("valid")]
