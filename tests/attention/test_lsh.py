@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
-from shared.attention.scaled_dot_product import attention_weights
 
 B, H, K, V = 2, 3, 4, 5
 F64 = torch.float64
@@ -40,14 +39,6 @@ def by_hand(qk, v, buckets, *, chunk, causal=False, published=False):
     return torch.stack(rows)
 
 
-def full(qk, v, *, causal):
-    """Attention to all others; a query to itself where there are none."""
-    positions = torch.arange(qk.size(2))
-    mask = positions[:, None] > positions if causal else positions[:, None] != positions
-    mask = mask | (torch.eye(len(positions)).bool() & ~mask.any(1, keepdim=True))
-    return attention_weights(qk, functional.normalize(qk, dim=-1), mask=mask) @ v
-
-
 # The definition
 
 
@@ -62,33 +53,6 @@ def test_it_is_the_definition(kind, positions, chunk, rounds, seed):
     torch.testing.assert_close(found, weights @ v, **EXACT)
     expected = by_hand(qk[1, 2], v[1, 2], buckets[1, 2], chunk=chunk, **kind)
     torch.testing.assert_close(found[1, 2], expected, **EXACT)
-
-
-@kinds
-@many
-@given(positions=st.integers(1, 20), rounds=st.integers(1, 3), seed=seeds)
-def test_with_one_bucket_and_one_chunk_it_is_full_attention(kind, positions, rounds, seed):
-    torch.manual_seed(seed)
-    qk, v, buckets = parts(positions, rounds=rounds)
-    found = lsh_attention(qk, v, torch.zeros_like(buckets), chunk=positions, **kind)
-    torch.testing.assert_close(found, full(qk, v, causal="causal" in kind), **EXACT)
-
-
-def test_rounds_that_find_the_same_count_once():
-    qk, v, buckets = parts(20, rounds=1)
-    once = lsh_attention(qk, v, buckets, chunk=5)
-    again = lsh_attention(qk, v, buckets.expand(-1, -1, 3, -1), chunk=5)
-    torch.testing.assert_close(again, once, **EXACT)
-
-
-def test_what_finds_nothing_sees_itself():
-    qk, v, _ = parts(6)
-    buckets = torch.arange(6).expand(B, H, 2, -1)
-    torch.testing.assert_close(lsh_attention(qk, v, buckets, chunk=6), v, **EXACT)
-    # A second round that finds something is all that counts.
-    buckets = torch.stack((torch.arange(6), torch.zeros(6, dtype=torch.long))).expand(B, H, -1, -1)
-    found = lsh_attention(qk, v, buckets, chunk=6)
-    torch.testing.assert_close(found, full(qk, v, causal=False), **EXACT)
 
 
 # What moves nothing

@@ -39,23 +39,6 @@ def test_asking_for_weights_changes_nothing_else():
     torch.testing.assert_close(found, own(x, own.project(x), causal=True, weights=True)[0], **EXACT)
 
 
-def test_the_order_of_the_heads_is_of_no_consequence():
-    module, (x, memory) = attention(), inputs()
-    expected, weights = module(x, module.project(memory), weights=True)
-    order = torch.tensor([2, 0, 3, 1])
-    with torch.no_grad():
-        w_k, w_v = module.w_kv.weight.split((H * K, H * V))
-        w_q, w_k, w_v = (w.unflatten(0, (H, -1))[order].flatten(0, 1) for w in (module.w_q.weight, w_k, w_v))
-        w_o = module.w_o.weight.unflatten(1, (H, V))[:, order].flatten(1)
-        for parameter, value in (
-            (module.w_q.weight, w_q), (module.w_kv.weight, torch.cat((w_k, w_v))), (module.w_o.weight, w_o)
-        ):  # fmt: skip
-            parameter.copy_(value)
-    found, permuted = module(x, module.project(memory), weights=True)
-    torch.testing.assert_close(found, expected, **EXACT)
-    torch.testing.assert_close(permuted, weights[:, order], **EXACT)
-
-
 def test_scores_without_the_scale_are_root_k_times_as_large():
     scaled, unscaled = attention(), attention(scaled=False)
     unscaled.load_state_dict(scaled.state_dict())
