@@ -98,7 +98,7 @@ COMMANDS = {
         "compare.compare_stage", "one", "compare two variants, scales, folders or git revisions", ("other", "--paper")
     ),
     "freeze": Command("plan.freeze_stage", PAPER, "write down how the claims of <paper> will be decided"),
-    "estimate": Command("estimate.estimate_stage", VARIANT, "say what a variant or a paper costs"),
+    "estimate": Command("costs.estimate_stage", VARIANT, "say what a variant or a paper costs"),
     "search": Command(
         "search.search_stage", PAPER, "try what search.yaml of <paper> lists, on pilot seeds", ("--only",)
     ),

@@ -7,11 +7,11 @@ scale, and what the variant changes at this scale. Nothing here imports torch: m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -20,12 +20,9 @@ from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, settings_of
-
-if TYPE_CHECKING:
-    from shared.tasks.settings import RunConfig
+from shared.tasks.settings import RunConfig
 
 Section = dict[str, Any]
-EntryT = TypeVar("EntryT")
 EMPTY: Any = Field(default_factory=dict)
 MOST = 2**31 - 1
 """The largest whole number that a setting may be: seeds and sizes beyond it suit no library that takes them."""
@@ -214,6 +211,7 @@ class ScaleFile:
         self.deviations, self.features, self.others = content.deviations, content.features, content.others
         self.built_tasks = content.tasks | content.left_out.tasks
         self._built_variants = content.variants | content.left_out.variants
+        self._runs: dict[str, RunConfig] = {}
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
         check_name(self.kind, KINDS, f"{self.variants_path}: kind: there is no kind of task")
         for problem in self._contradictions(content):
@@ -243,12 +241,16 @@ class ScaleFile:
         if "/" in variant:
             other, name = self.other(variant)
             return other.run(name, changes)
-        own, identity = self._variant(variant), _entry(self.identities, "variant", variant, self.variants_path)
-        of_variant = [identity.model_dump(exclude_unset=True), own.model_dump(exclude_unset=True), changes or {}]
-        value, where = reduce(merge, [self._task(own.task).sections, *of_variant]), f"{self.path}: variants.{variant}"
+        if changes is None and variant in self._runs:
+            return self._runs[variant]
+        own = self._variant(variant)
+        check_name(variant, self.identities, f"{self.variants_path} has no variant")
+        layers = [each.model_dump(exclude_unset=True) for each in (self.identities[variant], own)] + [changes or {}]
+        value, where = reduce(merge, [self._task(own.task).sections, *layers]), f"{self.path}: variants.{variant}"
         refuse_huge(value, where)
         run = build(settings_of(self.kind), value, where=where)
-        return run.at(str(self.path), variant, reduce(merge, [layer.get("model", {}) for layer in of_variant]))
+        run = run.at(str(self.path), variant, reduce(merge, [layer.get("model", {}) for layer in layers]))
+        return run if changes else self._runs.setdefault(variant, run)
 
     def other(self, name: str) -> tuple[ScaleFile, str]:
         """The settings of another paper, and its variant, that ``<paper>/<variant>`` names.
@@ -311,22 +313,19 @@ class ScaleFile:
                 yield f"tasks.{name} has no variant that runs; remove it, or add one"
 
     def _task(self, name: str) -> Task:
-        return _entry(self.built_tasks, "task", name, self.path)
+        check_name(name, self.built_tasks, f"{self.path} has no task")
+        return self.built_tasks[name]
 
     def _variant(self, name: str) -> Variant:
         if name in self.left_out and name not in self._built_variants:
             raise ReplicationError(f"{self.path}: '{name}' is left out: {self.left_out[name]}.")
-        return _entry(self._built_variants, "variant", name, self.path)
+        check_name(name, self._built_variants, f"{self.path} has no variant")
+        return self._built_variants[name]
 
 
 def lenders(*configs: RunConfig) -> list[str]:
     """The papers whose models variants borrow (:class:`shared.tasks.settings.BorrowedConfig`)."""
     return sorted({config.model["paper"] for config in configs if "paper" in config.model})
-
-
-def _entry(entries: Mapping[str, EntryT], what: str, name: str, path: Path) -> EntryT:
-    check_name(name, entries, f"{path} has no {what}")
-    return entries[name]
 
 
 def refuse_huge(value: Any, where: str, most: int = MOST) -> None:

@@ -81,8 +81,8 @@ def made_anew(final: Path) -> Iterator[Path]:
     partial, old = (final.with_name(f"{final.name}.{end}") for end in ("partial", "old.partial"))
     if old.exists() and not final.exists():
         old.rename(final)  # the process that put it aside was killed before it had the new one in place
-    for leftover in (partial, old):
-        _remove(leftover)
+    for leftover in (path for path in (partial, old) if path.exists()):
+        shutil.rmtree(leftover)
     partial.mkdir(parents=True)
     try:
         yield partial
@@ -93,17 +93,6 @@ def made_anew(final: Path) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place; if something stays, the next run says so
 
 
-def _remove(leftover: Path) -> None:
-    try:
-        if leftover.exists():
-            shutil.rmtree(leftover)
-    except OSError as error:
-        raise ReplicationError(
-            f"{leftover}, which an earlier command has left, cannot be removed ({error.strerror}); remove it, then the "
-            "same command continues."
-        ) from None
-
-
 def prepared_folder(paper: str, scale: str, task: str) -> Path:
     """The folder of a prepared task.
 
@@ -112,9 +101,6 @@ def prepared_folder(paper: str, scale: str, task: str) -> Path:
     """
     folder = run_folder(paper, scale) / "tasks" / task
     if not folder.is_dir():
-        commands = (
-            f"python -m shared.pipeline {stage} {paper}.{task} --scale {scale}" for stage in ("fetch", "prepare")
-        )
-        first, then = commands
-        raise ReplicationError(f"{folder} does not exist; run '{first}' and then '{then}'.")
+        run = f"'python -m shared.pipeline {{}} {paper}.{task} --scale {scale}'".format
+        raise ReplicationError(f"{folder} does not exist; run {run('fetch')} and then {run('prepare')}.")
     return folder

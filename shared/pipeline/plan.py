@@ -78,8 +78,7 @@ def load_plan(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    again = f"run 'python -m shared.pipeline freeze {settings.paper} --scale {settings.scale}' again"
-    return read_record(path, again, PLAN) if (path := plan_path(settings)).exists() else None
+    return _read(plan_path(settings), f"freeze {settings.paper} --scale {settings.scale}", PLAN)
 
 
 def load_found(settings: ScaleFile) -> dict[str, Any] | None:
@@ -88,8 +87,11 @@ def load_found(settings: ScaleFile) -> dict[str, Any] | None:
     Raises:
         ReplicationError: it cannot be read.
     """
-    again = f"run 'python -m shared.pipeline search {settings.paper} --scale {settings.scale}' again"
-    return read_record(path, again, SEARCH) if (path := found_path(settings)).exists() else None
+    return _read(found_path(settings), f"search {settings.paper} --scale {settings.scale}", SEARCH)
+
+
+def _read(path: Path, command: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
+    return read_record(path, f"run 'python -m shared.pipeline {command}' again", parts) if path.exists() else None
 
 
 def content(settings: ScaleFile) -> dict[str, Any]:

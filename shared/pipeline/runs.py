@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from shared.claims.results import COSTS, REPORTED, judged_fingerprints, read_curve
 from shared.data.storage import check_prepared
@@ -25,13 +25,10 @@ from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_if_whole, read_record
 from shared.tasks.kinds import load_measures
-from shared.tasks.settings import check_model, trains_network
+from shared.tasks.settings import RunConfig, check_model, trains_network
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
 from shared.training.progress import LISTENER, Board
-
-if TYPE_CHECKING:
-    from shared.tasks.settings import RunConfig
 
 TRAINED = REPORTED | {"fingerprint": str, "checkpoints": list, "processor_seconds": int | float}
 """What the stages need of the record of a run; one that lacks it is trained again."""
@@ -66,7 +63,8 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     for seed, mark in marks_of(settings, config, chosen).items():
         label = f"{name} seed {seed}"
         if not is_finished(folder / f"seed{seed}", mark):
-            jobs.append(Job(label, train_seed, (settings.paper, scale, variant, seed, mark)))
+            run = settings.paper, scale, variant, seed, mark, label, folder / f"seed{seed}"
+            jobs.append(Job(label, train_seed, run))
         elif group.first:
             print(f"{label}: finished before, kept.")
     if jobs:
@@ -98,25 +96,53 @@ def _opened(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
     return settings, variant, config
 
 
-def train_seed(paper: str, scale: str, variant: str, seed: int, mark: str) -> str | None:
+def train_seed(
+    paper: str, scale: str, variant: str, seed: int, mark: str, label: str, folder: Path,
+    trial: dict[str, Any] | None = None,
+) -> str | None:  # fmt: skip
     """Train one seed and record what it was made of; runs in a process of its own.
 
     Args:
         paper, scale, variant, seed: of the run.
         mark: its fingerprint.
+        label: names it in what is printed.
+        folder: gets ``run.json`` beside what training writes.
+        trial: settings that are laid over the variant's, for a run of which no checkpoint is kept.
 
     Returns:
         why this machine cannot run the variant, if it cannot.
     """
-    settings, label = ScaleFile(paper, scale), f"{paper}.{variant} seed {seed}"
-    config = settings.run(variant)
+    from shared.tasks.kinds import load_replication
+    from shared.tasks.replication import runner_of
+
+    settings, group, begin = ScaleFile(paper, scale), Group.here(), time.process_time()
+    config = settings.run(variant, trial)
     if marks_of(settings, config, [seed])[seed] != mark:
         raise ReplicationError(
             f"{label}: its settings, its data or its code have changed since the training of this variant began; "
             "start it again."
         )
-    folder = settings.folder(variant) / "train" / f"seed{seed}"
-    return train_into(folder, settings, config, seed=seed, mark=mark, label=label)
+    made_by = environment(settings.path.with_name("dvc.lock"))
+    hashes = _fetched_hashes(settings, config.task)
+    runner, own = runner_of(load_replication(paper), config)
+    if reason := runner.cannot_run(own):
+        return reason
+    if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
+        check_weights(last)
+    record, count = runner.train(
+        own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
+    )
+    if not group.first:
+        return None
+    if trial is not None:
+        shutil.rmtree(folder / "checkpoints")
+    write_json(folder / "run.json", made_by | {
+        "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": mark, "data_sha256": hashes,
+        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
+        "process_seconds": time.process_time() - begin,
+        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")), "finished": now(),
+    })  # fmt: skip
+    return None
 
 
 def marks_of(settings: ScaleFile, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
@@ -128,50 +154,6 @@ def marks_of(settings: ScaleFile, config: RunConfig, seeds: Iterable[int]) -> di
     code = code_of(settings.kind, settings.paper, *lenders(config))["train"]
     parameters = config.model_dump(mode="json", exclude={"seeds", "decoding", "evaluation"})
     return {seed: fingerprint([parameters, seed], prepared_for(settings, config, seed), code) for seed in seeds}
-
-
-def train_into(
-    folder: Path, settings: ScaleFile, config: RunConfig, *, seed: int, mark: str, label: str,
-    keep_checkpoints: bool = True,
-) -> str | None:  # fmt: skip
-    """Train one seed of any settings into a folder and record what it was made of.
-
-    Args:
-        folder: gets ``run.json`` beside what training writes.
-        settings: of the paper at a scale.
-        config: of the variant.
-        seed: of the run.
-        mark: its fingerprint.
-        label: names it in what is printed.
-        keep_checkpoints: whether they stay when training has ended.
-
-    Returns:
-        why this machine cannot run the variant, if it cannot.
-    """
-    from shared.tasks.kinds import load_replication
-    from shared.tasks.replication import runner_of
-
-    group, begin, made_by = Group.here(), time.process_time(), environment(settings.path.with_name("dvc.lock"))
-    hashes = _fetched_hashes(settings, config.task)
-    runner, own = runner_of(load_replication(settings.paper), config)
-    if reason := runner.cannot_run(own):
-        return reason
-    if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
-        check_weights(last)
-    record, count = runner.train(
-        own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
-    )
-    if not group.first:
-        return None
-    if not keep_checkpoints:
-        shutil.rmtree(folder / "checkpoints")
-    write_json(folder / "run.json", made_by | {
-        "parameters": config.model_dump(mode="json"), "seed": seed, "fingerprint": mark, "data_sha256": hashes,
-        "peak_memory_mib": peak_memory_mib(), "parameter_count": count, "processes": group.size, **vars(record),
-        "process_seconds": time.process_time() - begin,
-        "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")), "finished": now(),
-    })  # fmt: skip
-    return None
 
 
 def _fetched_hashes(settings: ScaleFile, task: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
-from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_into
+from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_seed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
@@ -64,10 +64,6 @@ class Tried(Group):
     key: str = Field(pattern=r"^(training|model)\.")
     values: list[Value] = Field(min_length=2)
     updates: int | None = Field(default=None, ge=1)
-
-    def changes(self, value: Any) -> Any:
-        """The sections of a variant's settings that a value is laid over."""
-        return reduce(lambda inside, part: {part: inside}, reversed(self.key.split(".")), value)
 
 
 class Same(Group):
@@ -158,12 +154,8 @@ class Search:
             for variant in same.variants
         ]
 
-    def config(self, group: Tried, variant: str, value: Value) -> RunConfig:
-        """The settings of a trial; one whose gradient is not finite ends there and harms no other.
-
-        Raises:
-            ReplicationError: the value does not fit.
-        """
+    def changes(self, group: Tried, variant: str, value: Value) -> dict[str, Any]:
+        """What a trial changes in the settings; one whose gradient is not finite ends there and harms no other."""
         usual = self.settings.run(variant).training
         updates = group.updates or usual.updates
         training: dict[str, Any] = {"updates": updates}
@@ -171,7 +163,18 @@ class Search:
             training["validate_every"] = updates
         if usual.average is None:
             training["may_diverge"] = True
-        config = self.settings.run(variant, merge({"training": training}, group.changes(value)))
+        changed: Any = value
+        for part in reversed(group.key.split(".")):
+            changed = {part: changed}
+        return dict(merge({"training": training}, changed))
+
+    def config(self, group: Tried, variant: str, value: Value) -> RunConfig:
+        """All settings of a trial.
+
+        Raises:
+            ReplicationError: the value does not fit.
+        """
+        config = self.settings.run(variant, self.changes(group, variant, value))
         check_model(self.settings.models, config)
         return config
 
@@ -211,12 +214,11 @@ class Search:
 class Trial(NamedTuple):
     """A run with a value of the setting that is searched, and a pilot's seed; ``mark`` is its fingerprint."""
 
-    label: str
     value: Value
     seed: int
-    config: RunConfig
-    folder: Path
     mark: str
+    folder: Path
+    job: Job
 
 
 @alone("trials")
@@ -254,9 +256,9 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     jobs: dict[Path, Job] = {}
     for trial in [trial for *_, trials in asked for trial in trials]:
         if is_finished(trial.folder, trial.mark):
-            print(f"{trial.label}: finished before, kept.")
+            print(f"{trial.job.label}: finished before, kept.")
         else:
-            jobs[trial.folder] = Job(trial.label, train_trial, (paper, scale, trial))
+            jobs[trial.folder] = trial.job
     if cannot := set(run_side_by_side([*jobs.values()], paper, True)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {cannot.pop()}.")
     for group, variant, trials in asked:
@@ -276,14 +278,6 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     print("\n".join([f"{seconds:,.0f} processor seconds in all.", *unfollowed(paper, scale)]))
 
 
-def train_trial(paper: str, scale: str, trial: Trial) -> str | None:
-    """Run a trial in its own process; return the reason if this machine cannot run it, otherwise None."""
-    return train_into(
-        trial.folder, ScaleFile(paper, scale), trial.config, seed=trial.seed, mark=trial.mark, label=trial.label,
-        keep_checkpoints=False,
-    )  # fmt: skip
-
-
 def _prepare(settings: ScaleFile, task: str) -> None:
     """Prepare a task's data, unless they exist and its settings, its card and the code have not changed since."""
     name, runs = f"{settings.paper}.{task}", run_folder(settings.paper, settings.scale)
@@ -298,13 +292,14 @@ def _prepare(settings: ScaleFile, task: str) -> None:
 
 
 def _trials(search: Search, group: Tried, variant: str) -> Iterator[Trial]:
-    settings = search.settings
+    settings, paper, scale = search.settings, search.settings.paper, search.settings.scale
     for value in group.values:
-        config = search.config(group, variant, value)
-        for seed, mark in marks_of(settings, config, search.seeds).items():
-            folder = run_folder(settings.paper, settings.scale) / "search" / variant / mark[:16]
-            label = f"{settings.paper}.{variant} {group.key} {value} seed {seed}"
-            yield Trial(label, value, seed, config, folder, mark)
+        changes = search.changes(group, variant, value)
+        for seed, mark in marks_of(settings, search.config(group, variant, value), search.seeds).items():
+            folder = run_folder(paper, scale) / "search" / variant / mark[:16]
+            label = f"{paper}.{variant} {group.key} {value} seed {seed}"
+            job = Job(label, train_seed, (paper, scale, variant, seed, mark, label, folder, changes))
+            yield Trial(value, seed, mark, folder, job)
 
 
 def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]) -> dict[str, Any]:

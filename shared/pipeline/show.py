@@ -21,19 +21,11 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import REPLICATIONS, paper_folder
 from shared.records import read_record
+from shared.reports import verdicts
 from shared.reports.document import plain_text
 from shared.reports.paper import Paper
 from shared.reports.sentences import say
 from shared.reports.terminal import STYLES
-from shared.reports.verdicts import (
-    claims_of,
-    disagreement,
-    effect_text,
-    evidence_text,
-    found_text,
-    metric_title,
-    value_text,
-)
 from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
@@ -47,19 +39,18 @@ LEGEND = (
 )
 
 
-def show_claim(name: str, *, scale: str | None = None, console: Console | None = None) -> None:
+def show_claim(name: str, *, scale: str | None = None) -> None:
     """Print a claim, its verdict at each scale with a report, and how one of them came about, as its report says.
 
     Args:
         name: the claim's id.
         scale: of the report that is explained; that with the better evidence unless given.
-        console: where to; the terminal by default.
 
     Raises:
         ReplicationError: there is no such claim, or no report of it at this scale.
     """
     load_measures()
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     paper, entries = _reports_of(name)
     if scale is not None and scale not in entries:
         raise ReplicationError(
@@ -74,13 +65,13 @@ def show_claim(name: str, *, scale: str | None = None, console: Console | None =
     console.print(Text(f"{short}, {claim.where}."))
     for each, found in entries.items():
         lead, how = found["lead"], f": {found['how']}" if found["how"] else ""
-        said = f"{found_text(found)}; {evidence_text(found)}" if lead is not None else found["reason"]
+        said = f"{verdicts.found_text(found)}; {verdicts.evidence_text(found)}" if lead is not None else found["reason"]
         console.print(Text.assemble(f"{each}: ", (found["verdict"], STYLES[found["verdict"]]), f"{how}; {said}"))
     if entry is None:
         console.print(Text(f"The paper reports: {_line(in_paper.text)}."))
         console.print(f"No report says anything of it yet; run 'dvc repro report@{paper}'.")
         return
-    if said := disagreement([*entries.values()]):
+    if said := verdicts.disagreement([*entries.values()]):
         console.print(plain_text(said))
     if [claim.statement, in_paper.model_dump(mode="json")] != [entry["statement"], entry["in_paper"]]:
         console.print("claims.yaml has changed since this report; run the report stage again.")
@@ -89,14 +80,17 @@ def show_claim(name: str, *, scale: str | None = None, console: Console | None =
     for each in entry["learned"]:
         if (floor := claims.floors.get(each["task"])) is not None:
             bound = [floor.at_least, floor.at_most][floor.at_least is None]
-            needed = f"{'at least' if floor.at_most is None else 'at most'} {value_text(floor.metric, bound or 0.0)}"
-            said = f"Floor of the task {each['task']} ({metric_title(floor.metric)}: {needed}): {each['reached']} of "
+            needed = verdicts.value_text(floor.metric, bound or 0.0)
+            title = (
+                f"{verdicts.metric_title(floor.metric)}: {'at least' if floor.at_most is None else 'at most'} {needed}"
+            )
+            said = f"Floor of the task {each['task']} ({title}): {each['reached']} of "
             said += f"{number_of(each['seeds'], 'seed')} of {each['variant']} reach it."
             console.print(Text(said + (f" It is exempt: {each['exempt']}." if each["exempt"] else "")))
     for each in entry["comparisons"]:
         kind = "Identity" if each["deciding"] else "Supporting comparison"
         if each["verdict"] != "not tested" and (each["kind"] == "exact" or not each["deciding"]):
-            console.print(Text(f"{kind} '{each['name']}': {each['verdict']}; {effect_text(each)}."))
+            console.print(Text(f"{kind} '{each['name']}': {each['verdict']}; {verdicts.effect_text(each)}."))
     console.print(f"The verdict. {say('verdict_rule')}")
 
 
@@ -107,7 +101,7 @@ def _reports_of(name: str) -> tuple[str, dict[str, Entry]]:
     if name not in known:
         upper = {claim.upper(): claim for claim in known}
         raise ReplicationError(f"there is no claim '{name}'{near(upper.get(name.upper(), name), known)}.")
-    found = {scale: claims_of(REPORTS / scale / known[name]) for scale in SCALES}
+    found = {scale: verdicts.claims_of(REPORTS / scale / known[name]) for scale in SCALES}
     return known[name], {scale: row for scale, rows in found.items() for row in rows if row["id"] == name}
 
 
@@ -128,18 +122,17 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def list_runs(paper: str | None = None, *, everything: bool = False, console: Console | None = None) -> None:
+def list_runs(paper: str | None = None, *, everything: bool = False) -> None:
     """Print a table of every paper: a row for each variant, a column for each scale; of one paper more, with reasons.
 
     Args:
         paper: its name; None: all.
         everything: whether variants that run at no scale are listed, too, as they are of one paper.
-        console: where to; the terminal by default.
 
     Raises:
         ReplicationError: there is no such paper.
     """
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     console.print(LEGEND)
     for name in [paper_folder(paper).name] if paper else _papers():
         scales = [ScaleFile(name, scale) for scale in scales_of(name)]

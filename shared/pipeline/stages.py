@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.config import check_name
 from shared.data.storage import check_prepared
@@ -16,10 +16,7 @@ from shared.pipeline.processes import alone
 from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
 from shared.tasks.kinds import task_of
-
-if TYPE_CHECKING:
-    from shared.data.fetch import Manifest
-    from shared.tasks.settings import RunConfig
+from shared.tasks.settings import RunConfig
 
 
 def data_stage(action: str, dataset: str, files: Sequence[str], seed: int | None, **options: Any) -> None:
@@ -123,7 +120,7 @@ def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     return drawn
 
 
-def _fetched(dataset: str) -> tuple[Path, Manifest]:
+def _fetched(dataset: str) -> tuple[Path, Any]:
     """The folder and manifest of a data set; a queued experiment's copy of the project has no data yet and fetches it.
 
     Raises:

@@ -19,8 +19,8 @@ from shared.pipeline.check import (
     check_names,
     check_paper,
     check_settings,
+    check_shown,
 )
-from shared.pipeline.check_claims import check_shown
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.search import Search
 

@@ -14,7 +14,7 @@ from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.estimate import estimate
+from shared.pipeline.costs import estimate
 from shared.tasks.captioning import preparation as caption_preparation
 from shared.tasks.captioning.corpus import ImageBatch
 from shared.tasks.kinds import load_replication

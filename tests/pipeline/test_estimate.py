@@ -10,7 +10,7 @@ from shared.claims.results import COSTS
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.estimate import Cost, described, estimate, summed
+from shared.pipeline.costs import Cost, described, estimate, summed
 from shared.pipeline.runs import judged_otherwise, trained_mark
 from tests.pipeline.scratch import ROOT, change_yaml
 

@@ -9,8 +9,7 @@ import pytest
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.check import check_settings
-from shared.pipeline.check_claims import check_claims
+from shared.pipeline.check import check_claims, check_settings
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import link_pipeline
 from shared.pipeline.plan import content

@@ -11,7 +11,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline import plan
 from shared.pipeline.__main__ import main
-from shared.pipeline.check_claims import check_claims
+from shared.pipeline.check import check_claims
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history

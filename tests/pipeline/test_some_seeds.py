@@ -51,7 +51,7 @@ def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(p
         settings.path, lambda content: content["variants"].update(long={"task": "task", "training": {"updates": 39}})
     )
     with pytest.raises(ReplicationError, match="its code have changed since the training of this variant began"):
-        train_seed(paper.name, "smoke", "long", SEEDS[0], mark)
+        train_seed(paper.name, "smoke", "long", SEEDS[0], mark, "a seed", paper.runs / "long/train" / f"seed{SEEDS[0]}")
     assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 
