@@ -80,12 +80,10 @@ def show_claim(name: str, *, scale: str | None = None) -> None:
     for each in entry["learned"]:
         if (floor := claims.floors.get(each["task"])) is not None:
             bound = [floor.at_least, floor.at_most][floor.at_least is None]
-            needed = verdicts.value_text(floor.metric, bound or 0.0)
-            title = (
-                f"{verdicts.metric_title(floor.metric)}: {'at least' if floor.at_most is None else 'at most'} {needed}"
-            )
-            said = f"Floor of the task {each['task']} ({title}): {each['reached']} of "
-            said += f"{number_of(each['seeds'], 'seed')} of {each['variant']} reach it."
+            title, needed = verdicts.metric_title(floor.metric), verdicts.value_text(floor.metric, bound or 0.0)
+            limit = f"at {'least' if floor.at_most is None else 'most'} {needed}"
+            said = f"Floor of the task {each['task']} ({title}: {limit}): "
+            said += f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']} reach it."
             console.print(Text(said + (f" It is exempt: {each['exempt']}." if each["exempt"] else "")))
     for each in entry["comparisons"]:
         kind = "Identity" if each["deciding"] else "Supporting comparison"
