@@ -1,7 +1,4 @@
-"""Records that stages leave as JSON, read back; what is wrong with one is said in one sentence.
-
-Training does not import this module: what trains a model is hashed, and a wording must not make trained runs stale.
-"""
+"""Records that stages leave as JSON, read back; what is wrong with one is said in one sentence."""
 
 from __future__ import annotations
 

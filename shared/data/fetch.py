@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import zlib
@@ -23,6 +22,7 @@ from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import EQUAL, Corpus, assert_disjoint, write_corpus
 from shared.data.storage import put_in_place
 from shared.errors import ReplicationError
+from shared.records import read_if_whole
 
 MANIFEST = "manifest.json"
 
@@ -289,12 +289,9 @@ def _locked(root: Path, dataset: str, console: Console) -> Iterator[None]:
 
 
 def _read_manifest(folder: Path) -> Manifest | None:
-    path = folder / MANIFEST
-    if not path.is_file():
-        return None
     try:
-        return build(Manifest, json.loads(path.read_text(encoding="utf-8")), where=str(path))
-    except (ValueError, ReplicationError):
+        return build(Manifest, read_if_whole(folder / MANIFEST), where=MANIFEST)
+    except ReplicationError:
         return None  # a manifest that is damaged or of another format is ignored, and the data is fetched again
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shared.config import Strict, flat
 from shared.data import opening
 from shared.errors import ReplicationError
+from shared.records import read_record
 
 SUMMARY = "summary.json"
 _SETTINGS = "settings"
@@ -92,11 +93,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     Raises:
         ReplicationError: it is missing or damaged.
     """
-    try:
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        raise ReplicationError(f"{folder} is incomplete; run the prepare stage of its task.") from None
-    return summary
+    return read_record(folder / SUMMARY, "run the prepare stage of its task")
 
 
 def check_prepared(folder: Path, corpus: Strict) -> None:

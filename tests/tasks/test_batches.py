@@ -19,7 +19,7 @@ from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import ProteinCorpusConfig
 from shared.tasks.sets.corpus import PreparedSets, SetBatch
 from shared.tasks.sets.settings import SetCorpusConfig
-from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
+from shared.tasks.translation.corpus import PreparedText, TranslationBatch
 from shared.training.config import BatchConfig
 from tests.training.killable_run import KINDS
 
@@ -106,13 +106,6 @@ def test_a_cut_file_is_noticed(tmp_path, cut):
     path.write_bytes(path.read_bytes()[: -cut or None] if cut else b"")
     with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
         ClassifiedText.load(tmp_path)
-
-
-def test_sides_that_differ_in_length_are_refused():
-    with pytest.raises(ReplicationError, match="texts and classes differ in number; run the prepare stage"):
-        ClassifiedText(TEXT.texts, TEXT.labels[:1])
-    with pytest.raises(ReplicationError, match="differ in length; run the prepare stage again"):
-        ParallelText(TEXT.texts[0], TEXT.texts[0], TEXT.labels[:1])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from shared import records
 from shared.data.batching import Indices
 from shared.data.generated.scenes import PICTURES, SceneSplit
 from shared.data.photos import PhotoSplit
@@ -247,12 +248,7 @@ def features_folder(prepared: Path) -> Path:
 
 def read_record(path: Path) -> dict[str, Any]:
     """What the features stage recorded, or the prepare stage kept of that."""
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        raise ReplicationError(
-            f"{path} is missing or damaged; run the features and prepare stages of its task first."
-        ) from None
+    return records.read_record(path, "run the features and prepare stages of its task")
 
 
 def grid_of(record: Mapping[str, Any]) -> Grid:

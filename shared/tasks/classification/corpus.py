@@ -60,10 +60,6 @@ class ClassifiedText:
     texts: tuple[RaggedArray, ...]
     labels: NDArray[np.int64]
 
-    def __post_init__(self) -> None:
-        if any(len(text) != len(self.labels) for text in self.texts):
-            raise ReplicationError("texts and classes differ in number; run the prepare stage again.")
-
     def __len__(self) -> int:
         return len(self.labels)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shared.config import Strict
 from shared.data.tokenizers import SPECIAL, UNK
-from shared.errors import ReplicationError
+from shared.records import read_record
 
 Unit = Literal["character", "byte"]
 
@@ -81,13 +81,8 @@ class CharacterVocabulary:
         Raises:
             ReplicationError: the file is missing or damaged.
         """
-        try:
-            state = json.loads(path.read_text(encoding="utf-8"))
-            return cls(state["codes"], unit=state["unit"])
-        except FileNotFoundError:
-            raise ReplicationError(f"{path} does not exist; run the prepare stage of its task first.") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise ReplicationError(f"{path} is damaged ({error}); delete it and run the prepare stage again.") from None
+        state = read_record(path, "run the prepare stage again", {"codes": list, "unit": str})
+        return cls(state["codes"], unit=state["unit"])
 
     def _encode(self, line: str) -> NDArray[np.int64]:
         codes = _codes(line, self.unit)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shared.claims.results import RunResults
 from shared.claims.words import number_of
 from shared.data.tokenizers import EOS, SPECIAL
-from shared.errors import ReplicationError
+from shared.records import read_json
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Block, Figure, Paragraph, Table, Text
 from shared.reports.exhibits import KindReport, OfVariant, OfVariants, Results, first_run
@@ -121,11 +121,7 @@ def evaluation(run: RunResults, seed: int) -> Mapping[str, Any]:
 def _samples(run: RunResults) -> list[dict[str, str]]:
     """The samples of the first seed; empty if it wrote none."""
     path = run.samples(run.seeds[0])
-    try:
-        found: list[dict[str, str]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-    except ValueError as error:
-        raise ReplicationError(f"{path} cannot be read ({error}); run its evaluate stage again.") from None
-    return found
+    return read_json(path, "run its evaluate stage again", list) if path.exists() else []
 
 
 def how_drawn(settings: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ Shape letters: N sequences of a split, B of a batch, T symbols read of the longe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from shared.data.generated.sequences import FILE, Copy
 from shared.data.ragged import RaggedArray
 from shared.data.storage import write_summary
 from shared.errors import ReplicationError
+from shared.records import read_record
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.settings import CopyCorpusConfig
 
@@ -103,7 +103,4 @@ def prepare(config: CopyCorpusConfig, dataset: Path, out: Path) -> dict[str, obj
 
 def _parameters(folder: Path) -> Copy:
     path = folder / FILE
-    try:
-        return build(Copy, json.loads(path.read_text(encoding="utf-8")), where=str(path))
-    except (FileNotFoundError, ValueError):
-        raise ReplicationError(f"{path} is missing or damaged; run the stage again that makes its folder.") from None
+    return build(Copy, read_record(path, "run the stage again that makes its folder"), where=str(path))

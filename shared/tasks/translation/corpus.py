@@ -58,10 +58,6 @@ class ParallelText:
     def __len__(self) -> int:
         return len(self.source)
 
-    def __post_init__(self) -> None:
-        if not len(self.source) == len(self.target) == len(self.words):
-            raise ReplicationError("the two sides of a parallel text differ in length; run the prepare stage again.")
-
     def batch(self, indices: Indices) -> TranslationBatch:
         """The pairs with these indices."""
         target = self.target.padded(indices)

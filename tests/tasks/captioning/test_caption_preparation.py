@@ -179,7 +179,7 @@ def test_features_of_something_else_are_refused(dataset, monkeypatch, changes):
 
 
 def test_missing_features_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"scenes\.json is missing or damaged; run the features and prepare"):
+    with pytest.raises(ReplicationError, match=r"scenes\.json does not exist; run the features and prepare"):
         prepare(dataset)
     encode(dataset)
     (dataset.parents[1] / "paper" / "features" / "scenes" / "test.npy").unlink()

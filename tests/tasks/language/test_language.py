@@ -193,7 +193,7 @@ def test_missing_and_empty_files_are_named(dataset, tmp_path):
     write(dataset, valid_text="")
     with pytest.raises(ReplicationError, match=r"split 'valid' of .* has no text; check the card"):
         prepare(dataset)
-    with pytest.raises(ReplicationError, match="is incomplete; run the prepare stage"):
+    with pytest.raises(ReplicationError, match=r"summary\.json does not exist; run the prepare stage"):
         PreparedLanguage.load(tmp_path)
 
 
