@@ -76,9 +76,7 @@ OF_ONE_PAPER = {
     "shared/layers/outputs.py": "all that a network may end with",
     "shared/metrics/operations.py": "counting operations and their longest chain is one thing",
     "shared/tasks/captioning/corpus.py": "any paper on captions shows what is seen",
-    "shared/tasks/captioning/figures.py": "any paper on captions shows what is seen",
     "shared/tasks/classification/figures.py": "any paper on texts shows the words that it reads",
-    "shared/tasks/language/report.py": "any paper on language shows what it continues",
 }
 # Places of one machine; written so that this file does not match itself.
 PLACES = re.compile(r"/[w]ork/|/[f]arm\b|\.\./[s]hared|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from replications.show_attend_tell.figures import Overlays, Stopping
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.tasks.captioning.figures import CURVES, Overlays, Stopping
+from shared.tasks.captioning.report import CURVES
 
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."
 PANELS = {

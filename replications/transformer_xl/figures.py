@@ -22,6 +22,7 @@ from replications.transformer_xl.context_length import (
     relative_effective_context_length,
     relative_gains,
 )
+from replications.transformer_xl.texts import evaluation
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
@@ -31,7 +32,6 @@ from shared.reports.exhibits import Exhibit, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
 from shared.reports.naming import name_and_code, name_of
 from shared.tasks.language.measures import RATIOS
-from shared.tasks.language.report import evaluation
 
 Part = tuple[float, float, float]
 """A place x, and what an example adds there to two sums, whose ratio is the value at x."""

@@ -9,9 +9,9 @@ from replications.transformer_xl.figures import (
     RecallDistances,
     SegmentPositions,
 )
+from replications.transformer_xl.texts import AttentionToText, Samples
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import NO_COUNTERPART, Shows
-from shared.tasks.language.report import AttentionToText, Samples
 
 FIGURES = [
     Shows(

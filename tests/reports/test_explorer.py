@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from replications.show_attend_tell.figures import Overlays
 from replications.transformer.figures import maps_of_heads
+from replications.transformer_xl.texts import AttentionToText
 from shared.pipeline.trying import write_tried
 from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
-from shared.tasks.captioning.figures import Overlays
 from shared.tasks.examples import read_kept, write_kept
-from shared.tasks.language.report import AttentionToText
 from shared.tasks.translation.heatmaps import maps_of_sentences
 from shared.tasks.tried import Tried, Weights, by_head
 from tests.synthetic_runs import sentences, write_attention, write_heads

@@ -4,26 +4,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what is shown
 from shared.claims.estimates import estimate_examples, runs_with
-from shared.claims.results import RunResults
+from shared.claims.results import RunResults, read_curve
 from shared.claims.statistics import generator
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure
-from shared.reports.curves import LearningCurves
-from shared.reports.document import SPACE, Block, Paragraph, Table, Text, plain
+from shared.reports.curves import LOSS, Curve, LearningCurves
+from shared.reports.document import SPACE, Block, Paragraph, Table, Text, code, over_seeds, plain
 from shared.reports.exhibits import KindReport
 from shared.reports.naming import name_and_code
-from shared.tasks.captioning.figures import CURVES, likelihood_and_bleu
 
+Floats = NDArray[np.float64]
 GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0
 BY = {"split": ("bleu4", "object_recall", "truth", *GAINS), "objects": ("object_recall", "truth", "attention_gain")}
 """Field of the examples to the metrics that are shown by it."""
 CALLED = {"split": "split", "objects": "objects in the scene"}
 INTERVALS = "In brackets: 95 % intervals over images and seeds."
+FEWEST = 3  # validations that a correlation is of
+STOPPING = (
+    *("BLEU-4 on the validation split", "Highest in training", "Where likelihood is highest"),
+    *("Correlation with likelihood", "In the last third"),
+)
+STOPPING_EXPLAINED = (
+    "BLEU-4 and log-likelihood of every validation of the training, both on the validation split; their correlation is "
+    "Pearson's. All numbers are means over seeds, in brackets the lowest and the highest seed."
+)
+CURVES = (LOSS, Curve("bleu", "BLEU-4 of greedy captions of the validation split against updates", "Validation BLEU-4"))
+"""What validation finds."""
 
 
 def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
@@ -61,6 +74,57 @@ def _score(run: RunResults, metric: str, field: str, value: object) -> str:
 def _images(examples: Sequence[Example], field: str) -> list[Example]:
     """All that carry ``field``; of the split ``test`` alone unless that is the field."""
     return [row for row in examples if field in row and (field == "split" or row["split"] == "test")]
+
+
+class Course(NamedTuple):
+    """The n validations in the training of one seed, in their order."""
+
+    progress: Floats  # updates as a share of those at the last validation
+    likelihood: Floats  # mean log-likelihood of a token, nats
+    bleu: Floats
+
+    def after(self, share: float) -> Course:
+        """What comes after this share of the training."""
+        late = self.progress > share
+        return Course(*(values[late] for values in self))
+
+    @property
+    def correlation(self) -> float | None:
+        """Pearson's, of likelihood and BLEU; None of too few validations, or if either never changes."""
+        if len(self.bleu) < FEWEST or np.ptp(self.bleu) == 0 or np.ptp(self.likelihood) == 0:
+            return None
+        return float(np.corrcoef(self.likelihood, self.bleu)[0, 1])
+
+
+def courses(run: RunResults) -> list[Course]:
+    """Those of all seeds that recorded both BLEU and likelihood.
+
+    Raises:
+        ReplicationError: a file is no training curve.
+    """
+    found = []
+    for seed in run.seeds:
+        loss, bleu = (read_curve(run.curve(seed), metric=metric, split="valid") for metric in ("loss", "bleu"))
+        if steps := sorted(loss.keys() & bleu.keys()):
+            likelihood, scores = np.array([-loss[step] for step in steps]), np.array([bleu[step] for step in steps])
+            found.append(Course(np.array(steps, dtype=np.float64) / max(*steps, 1), likelihood, scores))
+    return found
+
+
+def likelihood_and_bleu(runs: Sequence[RunResults]) -> list[Block]:
+    """Whether likelihood and BLEU go together in the training of each variant: why Xu et al. (2015) stop by BLEU."""
+    rows: list[list[Text]] = []
+    for run in runs:
+        if found := courses(run):
+            late = [course.after(2 / 3) for course in found]
+            rows.append([
+                code(run.variant),
+                over_seeds([float(course.bleu.max()) for course in found], 2),
+                over_seeds([float(course.bleu[course.likelihood.argmax()]) for course in found], 2),
+                over_seeds([course.correlation for course in found], 2, sign=True),
+                over_seeds([course.correlation for course in late], 2, sign=True),
+            ])  # fmt: skip
+    return [Table(STOPPING, rows, "lrrrr"), Paragraph(STOPPING_EXPLAINED)] if rows else []
 
 
 REPORT = KindReport(

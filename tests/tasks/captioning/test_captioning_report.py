@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 from PIL import Image
 
+from replications.show_attend_tell.figures import DARKEST, LONGEST, Overlays, Stopping, choose_images, lit
 from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
 from shared.reports.curves import LearningCurves
@@ -18,19 +19,7 @@ from shared.reports.document import plain_text
 from shared.reports.explorer import gather_maps
 from shared.reports.naming import PALETTE
 from shared.reports.report import write_report
-from shared.tasks.captioning.figures import (
-    CURVES,
-    DARKEST,
-    LONGEST,
-    Course,
-    Overlays,
-    Stopping,
-    choose_images,
-    courses,
-    likelihood_and_bleu,
-    lit,
-)
-from shared.tasks.captioning.report import REPORT, by_kind_of_image
+from shared.tasks.captioning.report import CURVES, REPORT, Course, by_kind_of_image, courses, likelihood_and_bleu
 from shared.tasks.examples import read_kept, write_kept
 from tests.made_claims import claim, compared, paper_folder
 from tests.reports.drawing import amiss

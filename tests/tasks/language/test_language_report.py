@@ -7,6 +7,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
+from replications.transformer_xl.texts import BORDER, AttentionToText, Samples
 from shared.claims.results import load_results
 from shared.config import build
 from shared.data.tokenizers import EOS, WordVocabulary
@@ -19,7 +20,7 @@ from shared.reports.runs import our_results
 from shared.tasks.examples import write_kept
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
-from shared.tasks.language.report import BORDER, REPORT, AttentionToText, Samples
+from shared.tasks.language.report import REPORT
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
 from shared.tasks.language.streams import Stream
 from tests.replications.small_transformer_xl import VOCABULARY, small

@@ -1,4 +1,4 @@
-"""The figures of captioning papers: BLEU beside likelihood over training, and pictures lit where attention falls."""
+"""The figures of this paper: BLEU against likelihood over training, and pictures lit where attention falls."""
 
 from __future__ import annotations
 
@@ -6,33 +6,22 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.claims.results import RunResults, read_curve
-from shared.reports.curves import LOSS, Curve
-from shared.reports.document import Block, Figure, Paragraph, Table, Text, code, over_seeds
+from shared.reports.document import Figure
 from shared.reports.exhibits import OfVariant, OfVariants, Results
 from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import COLOURS, INK, WIDTH, drawing
 from shared.reports.naming import PALETTE, name_and_id, name_of
+from shared.tasks.captioning.report import courses
 from shared.tasks.examples import kept_of
 
-Floats = NDArray[np.float64]
 Kept = Mapping[str, NDArray[Any]]
-"""Of a test image what :func:`shared.tasks.captioning.evaluation.evaluate_captioning` keeps in attention.npz."""
+"""Of a test image what :func:`shared.tasks.captioning.evaluation.evaluate` keeps in attention.npz."""
 
-FEWEST = 3  # validations that a correlation is of
-STOPPING = (
-    *("BLEU-4 on the validation split", "Highest in training", "Where likelihood is highest"),
-    *("Correlation with likelihood", "In the last third"),
-)
-STOPPING_EXPLAINED = (
-    "BLEU-4 and log-likelihood of every validation of the training, both on the validation split; their correlation is "
-    "Pearson's. All numbers are means over seeds, in brackets the lowest and the highest seed."
-)
 STOPPING_DRAWN = (
     "BLEU-4 against likelihood over training, both on the validation split. Each line is the training of one seed, "
     "without its first third; dots: its last third; ring: where BLEU is highest; cross: where likelihood is."
@@ -50,59 +39,6 @@ LIT = (
     "Above each picture: the word that is written while it is looked at. The brighter, the more weight, upsampled and "
     "smoothed as in the paper's figures; brightest where there is most."
 )
-CURVES = (LOSS, Curve("bleu", "BLEU-4 of greedy captions of the validation split against updates", "Validation BLEU-4"))
-"""What validation finds."""
-
-
-class Course(NamedTuple):
-    """The n validations in the training of one seed, in their order."""
-
-    progress: Floats  # updates as a share of those at the last validation
-    likelihood: Floats  # mean log-likelihood of a token, nats
-    bleu: Floats
-
-    def after(self, share: float) -> Course:
-        """What comes after this share of the training."""
-        late = self.progress > share
-        return Course(*(values[late] for values in self))
-
-    @property
-    def correlation(self) -> float | None:
-        """Pearson's, of likelihood and BLEU; None of too few validations, or if either never changes."""
-        if len(self.bleu) < FEWEST or np.ptp(self.bleu) == 0 or np.ptp(self.likelihood) == 0:
-            return None
-        return float(np.corrcoef(self.likelihood, self.bleu)[0, 1])
-
-
-def courses(run: RunResults) -> list[Course]:
-    """Those of all seeds that recorded both BLEU and likelihood.
-
-    Raises:
-        ReplicationError: a file is no training curve.
-    """
-    found = []
-    for seed in run.seeds:
-        loss, bleu = (read_curve(run.curve(seed), metric=metric, split="valid") for metric in ("loss", "bleu"))
-        if steps := sorted(loss.keys() & bleu.keys()):
-            likelihood, scores = np.array([-loss[step] for step in steps]), np.array([bleu[step] for step in steps])
-            found.append(Course(np.array(steps, dtype=np.float64) / max(*steps, 1), likelihood, scores))
-    return found
-
-
-def likelihood_and_bleu(runs: Sequence[RunResults]) -> list[Block]:
-    """Whether likelihood and BLEU go together in the training of each variant: why Xu et al. (2015) stop by BLEU."""
-    rows: list[list[Text]] = []
-    for run in runs:
-        if found := courses(run):
-            late = [course.after(2 / 3) for course in found]
-            rows.append([
-                code(run.variant),
-                over_seeds([float(course.bleu.max()) for course in found], 2),
-                over_seeds([float(course.bleu[course.likelihood.argmax()]) for course in found], 2),
-                over_seeds([course.correlation for course in found], 2, sign=True),
-                over_seeds([course.correlation for course in late], 2, sign=True),
-            ])  # fmt: skip
-    return [Table(STOPPING, rows, "lrrrr"), Paragraph(STOPPING_EXPLAINED)] if rows else []
 
 
 class Stopping(OfVariants):
