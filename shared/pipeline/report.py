@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shared.claims.outcomes import Evidence
 from shared.claims.scales import TESTS
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
@@ -16,13 +17,10 @@ from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_fol
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import git
 from shared.records import read_record
+from shared.reports import document as doc
 from shared.reports.paper import Paper
 from shared.tasks.kinds import kind_report, load_measures
 from shared.tasks.settings import trains_network
-
-if TYPE_CHECKING:
-    from shared.claims.outcomes import Evidence
-    from shared.reports import document as doc
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
 """Each scale to the larger scale that decides the claims that it could not decide."""
@@ -33,22 +31,21 @@ COMPOSING = ("scenes",)
 @alone("reports")
 def report_stage(paper: str, scale: str) -> None:
     """Decide the paper's claims, write ``reports/<scale>/<paper>``, and the paper's page anew."""
-    from shared.claims.attempts import append_lines
-    from shared.pipeline.plan import changes, confirming, ledger_of, ledger_path, load_found, load_plan
-    from shared.pipeline.search import in_use, untuned
-    from shared.reports.exhibits import load_exhibits
-    from shared.reports.naming import FILE, load_colours, load_names, use_names
+    from shared.claims import attempts
+    from shared.pipeline import plan as plans
+    from shared.pipeline import search
+    from shared.reports import exhibits, naming, site, verdicts
     from shared.reports.plans import Frozen
     from shared.reports.report import describe_data, write_report
-    from shared.reports.site import write_papers
-    from shared.reports.verdicts import claims_of
 
     load_measures()
     settings = ScaleFile(paper, scale)
     kind, left_out = kind_report(settings.kind), _not_run(settings)
     folder, final = REPLICATIONS / paper, Path("reports") / scale / paper
-    plan, ledger, used, lacks = load_plan(settings), ledger_of(settings), in_use(settings), untuned(settings)
-    with use_names(load_names(folder), load_colours(FILE)), made_anew(final) as partial:
+    plan, found, ledger = plans.load_plan(settings), plans.load_found(settings), plans.ledger_of(settings)
+    used, lacks = search.in_use(settings), search.untuned(settings)
+    names, colours = naming.load_names(folder), naming.load_colours(naming.FILE)
+    with naming.use_names(names, colours), made_anew(final) as partial:
         write_report(
             folder,
             run_folder(paper, scale),
@@ -57,10 +54,10 @@ def report_stage(paper: str, scale: str) -> None:
             left_out=left_out,
             judged=settings.judged(),
             deviations=settings.deviations,
-            figures=load_exhibits(paper, kind.figures),
+            figures=exhibits.load_exhibits(paper, kind.figures),
             kind=kind,
             evidence=evidence_of(settings),
-            frozen=Frozen(plan, load_found(settings), changes(settings), *used, ledger, lacks, confirming(plan)),
+            frozen=Frozen(plan, found, plans.changes(settings), *used, ledger, lacks, plans.confirming(plan)),
             larger=_larger(paper, scale),
             stale=_stale(settings, left_out),
             data={
@@ -70,8 +67,8 @@ def report_stage(paper: str, scale: str) -> None:
             },
         )
     if scale != TESTS:
-        append_lines(ledger_path(settings), ledger.new_lines(claims_of(final)))
-    write_papers(Path("reports"), _facts(), paper)
+        attempts.append_lines(plans.ledger_path(settings), ledger.new_lines(verdicts.claims_of(final)))
+    site.write_papers(Path("reports"), _facts(), paper)
 
 
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
@@ -99,8 +96,6 @@ def _of_data(settings: ScaleFile, task: str, paper: Paper) -> Evidence:
 
 def _left_out(settings: ScaleFile, task: str) -> list[doc.Block]:
     """What the record of fetching says was left out, or is there and not used, by split and reason."""
-    from shared.reports import document as doc
-
     path = run_folder(settings.paper, settings.scale) / "fetched" / f"{task}.json"
     record = read_record(path, "fetch its data again", {"files": dict}) if path.is_file() else {}
     found = [

@@ -9,7 +9,6 @@ size of the vocabulary and the grid of the annotations.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -23,9 +22,6 @@ from shared.tasks.captioning.settings import CaptioningRun
 from shared.tasks.replication import full_batch_size
 from shared.vision.features import Grid
 from shared.vision.settings import LAYERS
-
-if TYPE_CHECKING:
-    from shared.tasks.captioning.module import CaptioningModule
 
 __all__ = ["describe", "evaluate", "features", "module", "open_data", "prepare", "random_batch"]
 
@@ -48,7 +44,7 @@ def random_batch(config: CaptioningRun) -> tuple[CaptionBatch, tuple[int, Grid]]
     return batch, (symbols, Grid(rows=side, columns=side, size=layer.size))
 
 
-def module(model: nn.Module, config: CaptioningRun, data: PreparedCaptions | None) -> CaptioningModule:
+def module(model: nn.Module, config: CaptioningRun, data: PreparedCaptions | None) -> nn.Module:
     """The Lightning module, if what will judge its model, such as Java, is there."""
     from shared.tasks.captioning.module import CaptioningModule
 

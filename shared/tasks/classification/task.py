@@ -8,7 +8,6 @@ vocabulary and of the set of classes.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,9 +19,6 @@ from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, 
 from shared.tasks.classification.evaluation import describe, evaluate
 from shared.tasks.classification.settings import ClassificationRun
 from shared.tasks.replication import full_batch_size
-
-if TYPE_CHECKING:
-    from shared.tasks.classification.module import ClassificationModule
 
 __all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
@@ -43,7 +39,7 @@ def random_batch(config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int,
     return text.batch(np.arange(count)), (symbols, classes)
 
 
-def module(model: nn.Module, config: ClassificationRun, data: object) -> ClassificationModule:
+def module(model: nn.Module, config: ClassificationRun, data: object) -> nn.Module:
     """The Lightning module."""
     from shared.tasks.classification.module import ClassificationModule
 

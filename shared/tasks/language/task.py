@@ -7,7 +7,6 @@ It is what :class:`shared.tasks.replication.Replication` calls a task. A model i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,9 +17,6 @@ from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import describe, evaluate
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import LanguageBatch
-
-if TYPE_CHECKING:
-    from shared.tasks.language.module import LanguageModule
 
 __all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
@@ -43,7 +39,7 @@ def random_batch(config: LanguageRun) -> tuple[LanguageBatch, tuple[int, None]]:
     return LanguageBatch(read[:, :-1], read[:, 1:], places, reset=False), (symbols, None)
 
 
-def module(model: nn.Module, config: LanguageRun, text: object) -> LanguageModule:
+def module(model: nn.Module, config: LanguageRun, text: object) -> nn.Module:
     """The Lightning module."""
     from shared.tasks.language.module import LanguageModule
 

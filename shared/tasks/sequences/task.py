@@ -8,7 +8,6 @@ symbols are predicted from those before them, or else from all others.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -18,9 +17,6 @@ from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.evaluation import describe, evaluate
 from shared.tasks.sequences.settings import SequenceRun
-
-if TYPE_CHECKING:
-    from shared.tasks.sequences.module import SequenceModule
 
 __all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 MASKED_IN = 7
@@ -41,7 +37,7 @@ def random_batch(config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
     return SequenceBatch(read[:, :-1], read[:, 1:], scored), (symbols, causal)
 
 
-def module(model: nn.Module, config: SequenceRun, data: object) -> SequenceModule:
+def module(model: nn.Module, config: SequenceRun, data: object) -> nn.Module:
     """The Lightning module."""
     from shared.tasks.sequences.module import SequenceModule
 

@@ -8,7 +8,6 @@ of the two vocabularies.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,9 +19,6 @@ from shared.tasks.replication import full_batch_size
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch, prepare
 from shared.tasks.translation.evaluation import describe, evaluate
 from shared.tasks.translation.settings import TranslationRun
-
-if TYPE_CHECKING:
-    from shared.tasks.translation.module import TranslationModule
 
 __all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
@@ -41,7 +37,7 @@ def random_batch(config: TranslationRun) -> tuple[TranslationBatch, tuple[int, i
     return ParallelText(lines, lines, lines.lengths).batch(np.arange(pairs)), (symbols, symbols)
 
 
-def module(model: nn.Module, config: TranslationRun, text: object) -> TranslationModule:
+def module(model: nn.Module, config: TranslationRun, text: object) -> nn.Module:
     """The Lightning module."""
     from shared.tasks.translation.module import TranslationModule
 
