@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import zlib
@@ -20,7 +19,7 @@ from shared.data.opening import listed, reading
 from shared.data.readers import read_card
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import EQUAL, Corpus, assert_disjoint, write_corpus
-from shared.data.storage import put_in_place
+from shared.data.storage import file_lock, put_in_place
 from shared.errors import ReplicationError
 from shared.records import read_if_whole
 
@@ -87,7 +86,8 @@ def fetch(
     if mirror is None and os.environ.get("REPLICATIONS_MIRROR"):
         mirror = Path(os.environ["REPLICATIONS_MIRROR"])
     console = console or Console(stderr=True)
-    with _locked(root, dataset, console):
+    busy = f"{dataset}: another process is fetching it, waiting"
+    with file_lock(root / ".locks" / dataset, lambda _: console.print(busy)):
         for leftover in root.glob(f"{dataset}.partial-*"):
             shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
         known = _read_manifest(root / dataset)
@@ -273,19 +273,6 @@ def _record(path: Path) -> FileRecord:
     with path.open("rb") as file:
         lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
     return FileRecord(sha256=sha256_of(path), lines=lines, bytes=path.stat().st_size)
-
-
-@contextmanager
-def _locked(root: Path, dataset: str, console: Console) -> Iterator[None]:
-    """Hold the lock of the data set; the operating system releases it when the process ends for any reason."""
-    (root / ".locks").mkdir(exist_ok=True)
-    with (root / ".locks" / dataset).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            console.print(f"{dataset}: another process is fetching it, waiting")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _read_manifest(folder: Path) -> Manifest | None:

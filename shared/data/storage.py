@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +18,8 @@ from shared.data import opening
 from shared.errors import ReplicationError
 from shared.records import read_record
 
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
+"""Errors of file systems without locks, where users must make sure that a thing is done once at a time."""
 SUMMARY = "summary.json"
 _SETTINGS = "settings"
 
@@ -147,3 +152,22 @@ def put_in_place(complete: Path, final: Path, aside: Path) -> None:
             f"{final} cannot be put in place ({error.strerror}); see that no other program uses it and that you may "
             f"write in {final.parent}, then the same command continues."
         ) from None
+
+
+@contextmanager
+def file_lock(path: Path, held: Callable[[IO[str]], None]) -> Iterator[IO[str]]:
+    """Hold a lock; the operating system releases it when the process ends for any reason.
+
+    Where another process holds it, ``held`` is called with the file, and then that process is waited for.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held(file)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+        yield file

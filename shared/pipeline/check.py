@@ -20,7 +20,7 @@ from shared.data.generated import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES, is_known, measure, split_of
-from shared.pipeline.code import STAGES, code_of
+from shared.pipeline.code import STAGES, Sources, code_of
 from shared.pipeline.config import ScaleFile, lenders, load_params, refuse_huge, scales_of
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
@@ -67,6 +67,7 @@ def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool =
         return
     load_measures()
     check_listed(paper)
+    sources = Sources()
     for name in [paper] if paper else papers():
         if paper is None and scale not in scales_of(name):
             print(f"{name}: has no {scale} scale.")
@@ -83,7 +84,7 @@ def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool =
             check_names(each)
         for each in scales.values():
             check_shown(each, {task for other in scales.values() for task in other.tasks})
-        write_code(settings)
+        write_code(settings, sources)
         if suite and (lacking := list(asked_by_tests(scales))):
             raise ReplicationError("\n       ".join(lacking))
         print(f"{name}: {number_of(len(settings.variants), 'variant')} at {scale} scale, no mistake.")
@@ -267,13 +268,14 @@ def check_names(settings: ScaleFile) -> None:
             raise ReplicationError(f"{path}: '{other}' and '{variant}' have one name, '{name}'; give each its own.")
 
 
-def write_code(settings: ScaleFile) -> None:
+def write_code(settings: ScaleFile, sources: Sources | None = None) -> None:
     """Write ``runs/<scale>/<paper>/code/<stage>.json``, on which DVC's stages depend.
 
     Fetching depends on what the cards say of the data, too, and a report on their words and on those of search.yaml
     and params.yaml.
     """
-    code = code_of(settings.kind, settings.paper, *lenders(*map(settings.run, settings.variants)))
+    papers = settings.paper, *lenders(*map(settings.run, settings.variants))
+    code = code_of(settings.kind, *papers, sources=sources)
     datasets = sorted({settings.dataset(task) for task in settings.tasks})
     code["fetch"] |= {f"data/{dataset}.yaml": load_card(dataset).fingerprint for dataset in datasets}
     shown = [settings.path.with_name("search.yaml"), *(CARDS / f"{dataset}.yaml" for dataset in datasets)]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatch
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +50,19 @@ CACHE = Path("runs/.code.json")
 """What was found in each file, by the time of its last change and its size: parsing takes the longest."""
 
 
-def code_of(kind: str, *papers: str) -> dict[str, dict[str, str]]:
+def code_of(kind: str, *papers: str, sources: Sources | None = None) -> dict[str, dict[str, str]]:
     """Stage to source file to hash of its code; a file counts for every stage that uses it.
 
     Args:
         kind: of the papers' tasks.
         papers: the paper, and those whose models it borrows.
+        sources: what is known of the project's files; read anew unless given.
 
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
     package, homes = KINDS[kind].replace(".", "/"), [f"replications/{paper}" for paper in papers]
-    sources = Sources()
+    sources = sources or Sources()
     everything = sources.closure(
         [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
     )
@@ -97,6 +98,7 @@ class Sources:
         self._version = _state(Path(__file__))
         self._known = kept["files"] if kept and kept["version"] == self._version else {}
         self._current: dict[str, dict[str, Any]] = {}
+        self._imported: dict[str, set[Any]] = {}
 
     def closure(self, roots: Iterable[str], skipped: Iterable[str] = ()) -> set[str]:
         """``roots``, and the files that they import, directly or through others, but for the patterns ``skipped``."""
@@ -105,10 +107,10 @@ class Sources:
         while todo:
             if (path := todo.pop()) not in files:
                 files.add(path)
-                for module in self.found(path)["modules"]:  # importing one executes its parent packages, too
-                    names = accumulate(module.split("."), "{}.{}".format)
-                    imported = {self._files[name] for name in names if name in self._files}
-                    todo += [file for file in imported - files if file != FETCHING and not _matches(file, skipped)]
+                if path not in self._imported:  # importing a module executes its parent packages, too
+                    modules = (accumulate(name.split("."), "{}.{}".format) for name in self.found(path)["modules"])
+                    self._imported[path] = {*map(self._files.get, chain.from_iterable(modules))} - {None, FETCHING}
+                todo += [file for file in self._imported[path] - files if not _matches(file, skipped)]
         return files
 
     def found(self, path: str) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import functools
 import os
 import platform
@@ -15,12 +13,11 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
+from shared.data.storage import file_lock
 from shared.errors import ReplicationError
 from shared.training.processes import Group
 
 LOCKS = Path("runs/.locks")
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
-"""Errors of file systems without locks, where users must make sure that a stage runs once at a time."""
 EVERY = 0.5
 """Seconds between two looks at the parent."""
 
@@ -62,19 +59,14 @@ def locked(what: str, waits: bool = False) -> Iterator[None]:
     Raises:
         ReplicationError: another process holds it, and this one does not wait.
     """
-    LOCKS.mkdir(parents=True, exist_ok=True)
-    with (LOCKS / what.replace(" ", "-").replace("/", "-")).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not waits:
-                raise ReplicationError(
-                    f"the {what} are being made by {_holder(file)}; wait until it has ended, or end it first."
-                ) from None
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError as error:
-            if error.errno not in NO_LOCKS:
-                raise
+
+    def refuse(file: IO[str]) -> None:
+        if not waits:
+            raise ReplicationError(
+                f"the {what} are being made by {_holder(file)}; wait until it has ended, or end it first."
+            )
+
+    with file_lock(LOCKS / what.replace(" ", "-").replace("/", "-"), refuse) as file:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}")
         file.flush()

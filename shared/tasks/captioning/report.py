@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shared.tasks.captioning.measures  # noqa: F401  registers what is shown
-from shared.claims.estimates import estimate_examples, runs_with
 from shared.claims.results import RunResults, read_curve
-from shared.claims.statistics import generator
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure
 from shared.reports.curves import LOSS, Curve, LearningCurves
@@ -45,6 +43,8 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
     Args:
         runs: of one task; nothing is shown of those that caption nothing, or where there is but one kind of image.
     """
+    from shared.claims.estimates import runs_with  # brings scipy
+
     runs, tables = runs_with(runs, "caption"), list[Block]()
     for field, metrics in BY.items():
         for metric in metrics:
@@ -64,6 +64,9 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
 
 def _score(run: RunResults, metric: str, field: str, value: object) -> str:
     """A metric of the images whose ``field`` has a value, with its interval."""
+    from shared.claims.estimates import estimate_examples  # brings scipy
+    from shared.claims.statistics import generator
+
     of = measure(metric)
     images = [[row for row in _images(examples, field) if row[field] == value] for examples in run.examples.values()]
     found = estimate_examples(of, images, generator(run.variant, metric, field, str(value)), str(run.folder))
