@@ -98,7 +98,6 @@ class _Collection:
     parts: int = 0
 
 
-@functools.cache
 def _mistake(text: str) -> str | None:
     """Why nothing may be built of a file: a key that stands twice, or more than memory or the stack can hold."""
     sizes: dict[str | None, tuple[int, int]] = {}  # anchor to the values and the levels that it stands for
@@ -141,9 +140,9 @@ def _mistake(text: str) -> str | None:
 
 
 @functools.cache
-def _parsed(text: str) -> bytes:
-    """What is in a text, pickled: whoever reads it again gets a value of his own, in a tenth of the time."""
-    return pickle.dumps(yaml.load(text, _Loader))
+def _parsed(text: str) -> bytes | str:
+    """What is in a text, pickled: each reader gets a value of his own, in a tenth of the time; or its mistake."""
+    return _mistake(text) or pickle.dumps(yaml.load(text, _Loader))
 
 
 def load_yaml(path: Path) -> Any:
@@ -154,9 +153,8 @@ def load_yaml(path: Path) -> Any:
             deep or too large; says where.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-        if (mistake := _mistake(text)) is None:
-            return pickle.loads(_parsed(text))
+        if isinstance(parsed := _parsed(path.read_text(encoding="utf-8")), bytes):
+            return pickle.loads(parsed)
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; check the path, or run from the project's root.") from None
     except UnicodeDecodeError as error:
@@ -165,7 +163,7 @@ def load_yaml(path: Path) -> Any:
         raise ReplicationError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
     except ValueError as error:  # such as an integer of thousands of digits
         raise ReplicationError(f"{path} has a value that cannot be read ({str(error).partition(';')[0]}).") from None
-    raise ReplicationError(f"{path}: {mistake}.")
+    raise ReplicationError(f"{path}: {parsed}.")
 
 
 def build(config: type[ConfigT], value: Any, *, where: str) -> ConfigT:
@@ -248,11 +246,8 @@ def _explain(problem: dict[str, Any], value: Any, config: type[BaseModel]) -> st
         nearest = difflib.get_close_matches(name, sorted(known), n=1)
         meant = known[name] if name in nearest else "".join(nearest)  # the key is known at another place
         return f"unknown key '{key}'" + (f" (did you mean '{meant}'?)" if meant not in ("", key) else "")
-    if (
-        kind in ("int_type", "float_type")
-        and isinstance(given, str)
-        and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", given)
-    ):
+    quoted = isinstance(given, str) and re.fullmatch(r"[-+]?[\d.]+([eE][-+]?\d+)?", given)
+    if quoted and kind in ("int_type", "float_type"):
         return f"'{key}': the text '{given}' is not a number; take off the quotes"
     shown = "" if whole or kind == "missing" else f", got {shorten(repr(given), MOST_SHOWN)}"
     said = str(problem["msg"]).removeprefix("Value error, ")
