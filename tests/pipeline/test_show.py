@@ -2,11 +2,13 @@
 
 import io
 import json
+import os
 import re
 import shutil
+from contextlib import redirect_stdout
+from unittest.mock import patch
 
 import pytest
-from rich.console import Console
 
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
@@ -26,8 +28,8 @@ def project(root, monkeypatch):
 
 
 def said(function, *arguments, **options):
-    file = io.StringIO()
-    function(*arguments, console=Console(file=file, width=100_000, highlight=False), **options)
+    with redirect_stdout(io.StringIO()) as file, patch.dict(os.environ, COLUMNS="100000"):
+        function(*arguments, **options)
     return file.getvalue()
 
 
