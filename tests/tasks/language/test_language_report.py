@@ -243,7 +243,7 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
     tables = [block for block in Samples(["xl", "shaw"]).draw(found, tmp_path) if isinstance(block, Table)]
     assert [table.columns[1] for table in tables] == ["Continued by xl", "Continued by shaw"]
     path.write_text("[", encoding="utf-8")
-    with pytest.raises(ReplicationError, match=r"samples\.json cannot be read"):
+    with pytest.raises(ReplicationError, match=r"samples\.json is damaged"):
         Samples(["shaw"]).draw(found, tmp_path)
 
 

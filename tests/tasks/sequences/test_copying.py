@@ -97,7 +97,7 @@ def test_what_cannot_be_prepared_is_said(fetched):
     with pytest.raises(ReplicationError, match="13 words of 2 symbols for valid, test leave too few"):
         prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
     for text, words in (
-        ('{"seed": 7', r"copy\.json is missing or damaged"),
+        ('{"seed": 7', r"copy\.json is damaged"),
         ('{"seed": 7, "symbols": 1}', "'symbols'"),
     ):
         (fetched / FILE).write_text(text)
