@@ -22,6 +22,7 @@ from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import ScalePart, read_part
 from shared.reports.verdicts import Entry, Report, scale_name
 
+VERDICTS = "All verdicts"
 BASES = {
     "with small models, trained in minutes or hours of two cores": (
         "generated",
@@ -126,12 +127,17 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
     """What the page of a paper shows at once, and the sections that it folds away."""
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
     led, explorer = _explored(parts)
+    answer = _answer(paper, parts)
+    table = answer.index(doc.Heading(VERDICTS))
+    said = answer[:table]
+    if facts.mechanism:
+        said.insert(0, doc.Paragraph(facts.mechanism))
+    drawn: list[tuple[str, Blocks]] = [("", said), ("", [doc.Drawing(facts.diagram.svg())])] if facts.diagram else []
     top = [
         doc.Heading(f"{facts.title}, replicated", level=1),
         facts.citation(),
-        *([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()),
-        *([doc.Drawing(facts.diagram.svg())] if facts.diagram else ()),
-        *_answer(paper, parts),
+        *([doc.Columns(drawn, first=1.6)] if drawn else said),
+        *answer[table:],
         *_effects(paper),
         doc.Heading("Claim by claim"),
         *(_card(paper, claim, led, facts.code) for claim in paper.claims),
@@ -185,7 +191,7 @@ def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
         rows.append([link(claim["id"], f"#{claim['id']}"), doc.sentence(verdicts.in_short(claim)), *cells])
     columns = ("Claim", "What was tested", *(f"{scale.capitalize()} scale" for scale in scales))
     told = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
-    blocks += [doc.Heading("All verdicts"), doc.Table(columns, rows, "lt" + "l" * len(scales))]
+    blocks += [doc.Heading(VERDICTS), doc.Table(columns, rows, "lt" + "l" * len(scales))]
     blocks += [doc.Bullets(told)] if told else []
     return [*blocks, doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))])]
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.reports.document import SYMBOLS, Block, Card, Details, Heading, parts, plain_text, relative
+from shared.reports.document import SYMBOLS, Block, Card, Columns, Details, Heading, parts, plain_text, relative
 from shared.reports.explorer import TITLE
 
 Form = Literal["md", "html"]
@@ -87,7 +87,8 @@ def moved(title: str, target: str) -> str:
 def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
     """The sections of a page with their cards, each with an id of its own."""
     sections: list[tuple[Heading, list[Card]]] = []
-    for block in blocks:
+    beside = [each if isinstance(each, Columns) else Columns([("", [each])]) for each in blocks]
+    for block in (block for columns in beside for _, part in columns.parts for block in part):
         if isinstance(block, Details) and block.section:
             sections.append((Heading(block.summary), []))
         elif isinstance(block, Heading) and block.level == 2:

@@ -157,13 +157,20 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
         doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
         doc.Paragraph(say("downloads")),
-        *beside_the_papers(papers, folder),
-        *across_papers([report for paper in papers for report in paper.reports], folder),
-        *attentions(facts, folder),
-        doc.Heading("How a verdict comes about"),
-        doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")]),
+        *_folded(beside_the_papers(papers, folder)),
+        *_folded(across_papers([report for paper in papers for report in paper.reports], folder)),
+        *_folded(attentions(facts, folder)),
+        doc.Details("How a verdict comes about", [doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")])], True),
         *_made(claims),
     ]
+
+
+def _folded(blocks: Sequence[doc.Block]) -> list[doc.Block]:
+    """A section of the page, below its title."""
+    match blocks:
+        case [doc.Heading(title), *rest]:
+            return [doc.Details(title, rest, section=True)]
+    return [*blocks]
 
 
 def _grid(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> doc.Grid:
