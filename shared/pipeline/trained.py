@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.pipeline.files import made_anew, split_name, write_json
+from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, split_name, write_json
 from shared.pipeline.runs import chosen_seeds, runnable
 from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
@@ -19,8 +19,8 @@ from shared.records import read_record
 from shared.tasks.kinds import KINDS, large_imports, load_replication, task_of
 from shared.tasks.settings import trains_network
 
-PUBLISHED = Path("pretrained")
-"""``<scale>/<paper>/`` is laid out as in ``runs``: one model of the paper, and of its data what ``try`` reads."""
+PUBLISHED = "pretrained"
+"""``replications/<paper>/pretrained/<scale>/`` is laid out as in ``runs``: a model, and of its data what ``try`` reads."""
 ABOUT = {"seed": int, "git_commit": str, "finished": str, "fingerprint": str}
 """What is kept of the record of a published run, beside the hash of its weights before they were rounded."""
 
@@ -79,7 +79,7 @@ def load_model(name: str, scale: str = "quick", seed: int | None = None) -> Trai
 def at_root() -> None:
     """Make the project's folder the current one, as a notebook begins in the folder that it lies in."""
     here = Path.cwd()
-    os.chdir(next((folder for folder in (here, *here.parents) if (folder / PUBLISHED).is_dir()), here))
+    os.chdir(next((folder for folder in (here, *here.parents) if (folder / REPLICATIONS).is_dir()), here))
 
 
 def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
@@ -100,7 +100,7 @@ def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
     about = {key: record[key] for key in ABOUT} | {"weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
     state = load_checkpoint(weights)["state_dict"]
     halves = {key: value.half() if value.is_floating_point() else value for key, value in state.items()}
-    with made_anew(PUBLISHED / scale / settings.paper) as out:
+    with made_anew(folder := paper_folder(settings.paper) / PUBLISHED / scale) as out:
         of = out / variant / "train" / run.name
         (of / "checkpoints").mkdir(parents=True)
         save_checkpoint({"state_dict": halves}, of / "checkpoints" / weights.name)
@@ -110,7 +110,7 @@ def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
         trial = import_module(f"{KINDS[settings.kind]}.trial")
         if hasattr(trial, "publish"):
             trial.publish(task_of(settings.kind).open_data(config, prepared), config, tasks)
-    print(f"{PUBLISHED / scale / settings.paper}: the weights of {name}, seed {record['seed']}.")
+    print(f"{folder}: the weights of {name}, seed {record['seed']}.")
 
 
 def _network(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
@@ -153,7 +153,7 @@ def _own_run(settings: ScaleFile, variant: str, config: Any, seed: int | None) -
 
 def _published_run(settings: ScaleFile, variant: str, seed: int | None) -> Path:
     """The folder of the run of this variant, and seed if one is given, that comes with the project."""
-    runs = sorted((PUBLISHED / settings.scale / settings.paper).glob("*/train/seed*"))
+    runs = sorted((paper_folder(settings.paper) / PUBLISHED / settings.scale).glob("*/train/seed*"))
     for run in runs:
         if run.parents[1].name == variant and seed in (None, _seed_of(run)):
             return run

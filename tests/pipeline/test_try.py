@@ -159,7 +159,7 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert main(["publish", f"{paper.name}.long", "--scale", "smoke"]) == 0
     assert tried(capsys, paper, text) == own  # a model of one's own goes first
     root = shutil.copytree(paper.root, tmp_path / "project", symlinks=True)
-    shutil.rmtree(paper.root / "pretrained")
+    shutil.rmtree(paper.root / "replications" / paper.name / "pretrained")
     for folder in ("runs", "data"):
         shutil.rmtree(root / folder, ignore_errors=True)
     enter(root, monkeypatch)
