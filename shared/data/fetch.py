@@ -220,10 +220,8 @@ def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tupl
 
 def _describe(source: Source) -> str:
     match source.kind:
-        case "mirror":
-            return f"mirror {source.folder}"
-        case "folder":
-            return f"folder {source.folder}"
+        case "mirror" | "folder":
+            return f"{source.kind} {source.folder}"
         case "pip":
             return f"pip {' '.join(wheel.requirement for wheel in source.wheels)}"
         case "npm":

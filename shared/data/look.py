@@ -6,8 +6,10 @@ import hashlib
 import json
 import re
 import unicodedata
+from codecs import getincrementaldecoder
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -63,10 +65,11 @@ def _encodings(card: Card) -> Iterator[str]:
         for path in (Path(source.folder).expanduser() / name for name in card.pins(source)):
             if path.is_file():
                 head = b"".join(byte_range(path, 0, min(path.stat().st_size, _SNIFFED)))
-                ends = {"CR LF": head.count(b"\r\n"), "LF": head.count(b"\n"), "CR": head.count(b"\r")}
-                ends = {"CR LF": ends["CR LF"], **{end: ends[end] - ends["CR LF"] for end in ("LF", "CR")}}
-                mark = ", byte order mark" if head.startswith(b"\xef\xbb\xbf") else ""
-                yield f"{path.name}: UTF-8{mark}; line ends {', '.join(end for end in ends if ends[end]) or 'none'}"
+                rest, mark = head.replace(b"\r\n", b""), ", byte order mark" * head.startswith(b"\xef\xbb\xbf")
+                ends = ["CR LF"] * (len(rest) < len(head)) + ["LF"] * (b"\n" in rest) + ["CR"] * (b"\r" in rest)
+                with suppress(UnicodeDecodeError):  # of what is packed
+                    getincrementaldecoder("utf-8")().decode(head)
+                    yield f"{path.name}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
 
 
 def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[str]:
@@ -91,7 +94,7 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
         return
     yield (
         f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
-        f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):g} in the middle line and "
+        f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):,.12g} in the middle line and "
         f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {shorten(longest[2], 60)}"
     )
     if odd := Counter({_named(sign): count for sign, count in characters.items() if _odd(sign)}):

@@ -11,6 +11,7 @@ import lzma
 import math
 import re
 import sqlite3
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _CHUNK = 1 << 20
+csv.field_size_limit(sys.maxsize)
 # Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
@@ -59,7 +61,7 @@ def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
     Raises:
         ReplicationError: a byte is not UTF-8, or is zero as in UTF-16; names the line. Or the ``.xz`` is damaged.
     """
-    with reading(path.name), (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
+    with reading(path.name), (lzma.open if path.suffix.lower() == ".xz" else open)(path, "rb") as file:
         first = file.readline()
         old = b"\r" in first and not first.endswith(b"\n")  # as on a Macintosh of before 2001
         begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
@@ -72,10 +74,15 @@ def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 raise ReplicationError(
                     f"{path.name} is not UTF-8 text: line {number} has the byte 0x{error.object[error.start]:02x}; "
-                    "save it as UTF-8."
+                    "save it as UTF-8, or unpack it first."
                 ) from None
             if text:  # there was more than a mark
                 yield text.rstrip("\r\n") + "\n" * (keepends and text.endswith("\n"))
+
+
+def form_of(path: Path) -> str:
+    """The suffix that says what a file holds: ``.tsv`` of ``a.tsv``, ``A.TSV`` and ``a.tsv.xz``."""
+    return PurePath(path.name.lower().removesuffix(".xz")).suffix
 
 
 def read_text(path: Path) -> str:
@@ -170,10 +177,13 @@ def read_table(
         names: of the fields; by default the first line has them.
 
     Raises:
-        ReplicationError: a row has more or fewer fields, or its quotation marks do not match; names the line.
+        ReplicationError: a row has more or fewer fields, or their names once more, as where tables are joined, or its
+            quotation marks do not match; names the line.
     """
     header = [*names]
     for begin, row in _rows(path, delimiter, quoted):
+        if header and header in (row, [field.strip() for field in row]):
+            raise ReplicationError(f"{path.name}: line {begin} has the names of the columns; take out this head.")
         if not header and len({*row}) == len(row):
             header = row
         elif len(row) == len(header):
@@ -270,7 +280,7 @@ def _opened(content: bytes) -> Iterator[Image.Image]:
             with Image.open(io.BytesIO(content)) as file:
                 yield file
         except Exception as error:
-            raise ValueError(f"{type(error).__name__}: {error}") from error
+            raise ValueError(re.sub(r" <_io\..*>", "", f"{type(error).__name__}: {error}")) from error
 
 
 def listed(folder: Path, pattern: str = "*") -> list[Path]:

@@ -15,7 +15,7 @@ from shared.config import build, check_name
 from shared.data.cards import Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import first_row, json_lines, listed, reading
+from shared.data.opening import first_row, form_of, listed, text_lines
 from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
@@ -54,26 +54,24 @@ def new_card(
     Raises:
         ReplicationError: there is such a card, a file is missing or not what the kind needs; there is no card then.
     """
-    card, paths = root / f"{name}.yaml", [Path(file).expanduser().absolute() for file in files]
+    card, paths = root / f"{name}.yaml", [Path(file).absolute() for file in files]
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or card.exists() or (root / name).exists():
         raise ReplicationError(
             f"{card} cannot be made; remove it and {root / name}, or give another name of a-z, 0-9 and '_'."
         )
     for path in (root, *paths):
-        if not path.exists():
-            raise ReplicationError(f"{path} does not exist; give files or folders, and run from the project's root.")
+        if not path.exists() or paths.count(path) > 1:
+            raise ReplicationError(f"{path} does not exist or is given twice; run from the project's root.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
     kind = kind or _kind(paths, columns)
     reader, options, languages, compared = _form(paths, folder, kind, columns)
     raw = [path for path in paths if not any(other in path.parents for other in paths)]
-    size = sum(each.stat().st_size for path in raw for each in (path, *listed(path, "**/*")))
+    size = sum(each.stat().st_size for path in raw for each in (path, *listed(path, "**/*")) if each.is_file())
     content = {
         "id": name, "title": f"{name}, own data", "licence": _LICENCE, "citation": "own data, not published",
         "languages": languages, "needs_bytes": 10_000_000 + 5 * size,
-        "sources": [{
-            "kind": "folder", "folder": os.path.relpath(folder) if folder.is_relative_to(Path.cwd()) else str(folder),
-        }],
+        "sources": [{"kind": "folder", "folder": _place(folder)}],
         "raw": {_inside(path, folder): {"sha256": sha256_of(path)} for path in raw},
         "reader": {"name": reader, "options": options},
         "splits": dict.fromkeys(("train", "valid", "test"), "drawn, see 'draw'") if languages else {},
@@ -83,7 +81,8 @@ def new_card(
         content |= {"draw": draw, "compared": compared}
     else:
         options["cut"] = {"valid": draw["valid_percent"], "test": draw["test_percent"]}
-    card.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=118), encoding="utf-8")
+    plain = r"\x85" not in repr(content)  # which YAML takes for a line end
+    card.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=plain, width=118), encoding="utf-8")
     try:
         fetch(name, root=root)
     except BaseException:
@@ -102,16 +101,23 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     """The kind of task that files look like."""
     if any(path.is_dir() for path in paths):
         return "captioning"
-    if paths[0].suffix in FASTA:
+    form = form_of(paths[0])
+    if form in FASTA:
         return "sequences"
-    if len(paths) > 1 or paths[0].suffix not in TABULAR:
+    if len(paths) == 1 and form not in TABULAR and re.match(r"\S[^\t]*\t|[>\[{]", next(text_lines(paths[0]), "")):
+        raise ReplicationError(
+            f"{paths[0].name}: line 1 looks like that of a table, of JSON or FASTA; give the file a name that ends in "
+            f"{', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
+        )
+    if len(paths) > 1 or form not in TABULAR:
         return "translation" if len(paths) == 2 else "language"
     first = _first_row(paths[0])
-    values = []
-    if len(first) == 2 and not columns and paths[0].suffix in TABLES:
-        values = [record["label"] for _, record in records(paths[0], ("label", "text"))]
-    again = 0 < len({*values}) * 10 <= len(values)  # few values stand again and again
-    return "classification" if again or "label" in (*first, *columns) else "translation"
+    if "label" in (*first, *columns):
+        return "classification"
+    guessed = records(paths[0], ("label", "text")) if len(first) == 2 and not columns and form in TABLES else ()
+    values = [record["label"] for _, record in guessed]
+    # Labels are few values that stand again and again.
+    return "classification" if 0 < len({*values}) * 10 <= len(values) else "translation"
 
 
 def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]) -> _Form:
@@ -119,7 +125,7 @@ def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]
     check_name(kind, ROLES, "there is no kind of task")
     folders, roles = [path for path in paths if path.is_dir()], ROLES[kind]
     inside = [path for each in folders for path in listed(each) if kind == "captioning"]
-    tables = [path for path in (*paths, *inside) if path.suffix in TABULAR]
+    tables = [path for path in (*paths, *inside) if form_of(path) in TABULAR and path.is_file()]
     names = [_inside(path, folder) for path in paths]
     options = _columns(tables[0], roles, columns) if tables and roles else {}
     languages = {role: f"{role}, of {' and '.join(names)}" for role in roles}
@@ -128,15 +134,11 @@ def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]
             part = dict(zip(roles, names * 2, strict=False))
             return "parallel", {"parts": {"train": [part]}, "skip_incomplete": True} | options, languages, [*roles]
         case "classification", 1, *_:
-            return "labelled", {"parts": {"train": names}} | options, languages, ["text"]
+            return "labelled", {"parts": {"train": names}, "skip_incomplete": True} | options, languages, ["text"]
         case "captioning", _, 1, 1:
             options |= {"captions": [_inside(tables[0], folder)], "pictures": _inside(folders[0], folder).rstrip("/")}
-            return (
-                "photos",
-                options,
-                {"captions": f"captions, of {tables[0].name}", "photo": "names of files"},
-                ["photo"],
-            )
+            languages = {"captions": f"captions, of {tables[0].name}", "photo": "names of files"}
+            return "photos", options, languages, ["photo"]
         case "language", _, 0, 0:
             return "running_text", {"parts": {"train": [{"file": name} for name in names]}}, {}, []
         case "sequences", 1, 0, 0:
@@ -157,17 +159,17 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
         ReplicationError: it is not known what the columns are.
     """
     first = _first_row(path)
-    has_names = path.suffix == ".jsonl" or {*(given or roles)} <= {*first}
-    if not has_names and not given and first and all(re.fullmatch(r"\w+", field) for field in first):
+    has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
+    if not has_names and not given and all(re.fullmatch(r"\s*\w+\s*", field) for field in first):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
             f"two names that stand there, or '--columns {' '.join(roles)}' if they are data."
         )
     names = first if has_names else [*(given or roles)]
-    if len(names) != len(first):
+    if len({*names}) != len(first):
         raise ReplicationError(
-            f"{path.name}: line 1 has {len(first)} columns; name all by '--columns', and those that are to be read "
-            f"{' and '.join(roles)}."
+            f"{path.name}: line 1 has {len(first)} columns, parted by {TABLES[form_of(path)]!r}; name all by "
+            f"'--columns', and those that are to be read {' and '.join(roles)}."
         )
     read = roles if {*roles} <= {*names} else (given or names)[: len(roles)]
     check_name(read[-1], names, f"{path.name} has no column")
@@ -178,11 +180,19 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
 
 def _first_row(path: Path) -> list[str]:
     """The fields of the first line of a table, or the keys of the first record."""
-    with reading(path.name):
-        if path.suffix == ".jsonl":
-            return [*next((record for _, record in json_lines(path)), {})]
-        return first_row(path, delimiter=TABLES[path.suffix], quoted=path.suffix == ".csv")
+    form = form_of(path)
+    record = next((record for _, record in records(path)), {}) if form == ".jsonl" else None
+    first = first_row(path, delimiter=TABLES[form], quoted=form == ".csv") if record is None else [*record]
+    if not first:
+        raise ReplicationError(f"{path.name} has no row; give a file of one row for each text.")
+    return first
+
+
+def _place(folder: Path) -> str:
+    return re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
 
 
 def _inside(path: Path, folder: Path) -> str:
+    if re.search(r"[\\\ud800-\udfff]", path.name):
+        raise ReplicationError(f"the name {path.name!r} has a backslash or is not UTF-8; give the file another name.")
     return path.relative_to(folder).as_posix() + "/" * path.is_dir()

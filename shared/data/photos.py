@@ -63,10 +63,16 @@ class Photos:
         counts = {name: len(self._found(name)) for name in names}
         if missing := [name for name, count in counts.items() if not count]:
             raise ReplicationError(
-                f"photos that are in no archive: {len(missing)}, among them {min(missing)}; fetch the data set anew."
+                f"photos that are in no archive: {len(missing)}, among them {min(missing)}; fetch the data set anew, "
+                "or correct the names, which are paths inside of the archive or folder."
             )
         if several := [name for name, count in counts.items() if count > 1]:
             raise ReplicationError(f"several photos are called {min(several)}; write the folder before the name.")
+
+    def others(self, names: Iterable[str]) -> int:
+        """How many photos there are that none of the names is of."""
+        named = {id(self._found(name)[0]) for name in names}
+        return sum(id(photo) not in named for photos in self._whole.values() for photo in photos)
 
     def _found(self, name: str) -> list[Callable[[], bytes]]:
         return self._whole.get(name) or self._ends.get(name, [])

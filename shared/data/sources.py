@@ -107,10 +107,10 @@ def _from_folder(folder: Path, names: Sequence[str], space: Workspace) -> None:
     for name in names:
         plain, packed = (folder / f"{name}{suffix}" for suffix in ("", ".gz"))
         (space.raw / name).parent.mkdir(parents=True, exist_ok=True)
-        if packed.is_file():
-            gunzip(packed, space.raw / name, limit=space.limit)
-        elif plain.exists():
+        if plain.exists():
             (space.raw / name).symlink_to(plain.resolve())
+        elif packed.is_file():
+            gunzip(packed, space.raw / name, limit=space.limit)
         else:
             raise ReplicationError(f"{plain} does not exist")
 

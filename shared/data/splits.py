@@ -131,8 +131,7 @@ def write_corpus(
         folder: existing folder to write into.
         compared: the languages in which no two splits may share a text; None: all.
 
-    Returns:
-        How much is left out of each split, by reason.
+    Returns: how much is left out of each split, by reason.
 
     Raises:
         ReplicationError: a split is empty, or the name of a file has a line end.
@@ -164,7 +163,11 @@ def write_corpus(
                         files[suffix].write(text + "\n")
                     kept += 1
             if not kept:
-                raise ReplicationError(f"the split '{split}' came out empty; check the card's reader and its options.")
+                reasons = [f"{count:,} of {of}: {why}" for (of, why), count in left_out.items() if count]
+                raise ReplicationError(
+                    f"the split '{split}' came out empty ({', '.join(reasons) or 'nothing is left out'}); give more "
+                    "data or a larger share to the draw, or check the card's reader and its options."
+                )
         forbidden |= fresh
     for name, content in corpus.files.items() if isinstance(corpus, Accompanied) else ():
         if isinstance(content, Path):

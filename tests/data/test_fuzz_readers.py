@@ -12,6 +12,7 @@ from contextlib import closing
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from test_fuzz_opening import spelled
 from test_treebank import TREES, linearised, written
 
 from shared.data.generated.scenes import SIDE
@@ -33,6 +34,7 @@ from tests.data.odd import (
     sentence_of,
     texts,
 )
+from tests.inputs.raw_data import CASES
 
 SPLITS = ("train", "valid", "test")
 FLAT = LINE.map(lambda text: text.replace("\r", ""))
@@ -437,3 +439,61 @@ def test_gold_links_are_of_the_words_they_stand_at(verses, torn, data):
         wrong, said = data.draw(st.sampled_from(odd))
         (raw / "SBLGNT.tsv").write_text("\n".join([*greek, wrong]), encoding="utf-8", newline="")
         assert re.match(rf"SBLGNT\.tsv.* line {len(greek) + 1} .*{said}", sentence_of(read_all, *arguments))
+
+
+SCENES = next(case for case in CASES if case.reader == "scenes")
+SVG_BEGINS = ["\ufeff", '<?xml version="1.0" encoding="UTF-8"?>\r\n', "<!-- <svg -->", "\n\n"]
+NO_DRAWING = [
+    "", "<svg", "<svg/>", '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 72 72"/>', "\udcff", "png",
+    '<svg xmlns:x="http://www.w3.org/1999/xlink"><image x:href="/etc/passwd"/></svg>', "<!DOCTYPE svg><svg/>",
+    "<g>" * 60 + "</g>" * 60,
+]  # fmt: skip
+
+
+@EXAMPLES
+@given(st.sampled_from(SVG_BEGINS), st.sampled_from(["names.json", "groups.json", "svg/1F400.svg"]), st.data())
+def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken, data):
+    arguments = "scenes", SCENES.languages, SCENES.options
+    with folder() as raw:
+        SCENES.write(raw)
+        expected = read_all("scenes", raw, *arguments[1:])
+        names, groups = (json.loads((raw / f"{name}.json").read_text()) for name in ("names", "groups"))
+        data.draw(st.randoms(use_true_random=False)).shuffle(groups)
+        code = int(groups[0]["unified"], 16)
+        groups[0]["unified"] += "-FE0F"
+        names |= {f"{chr(code)}\ufe0f": names.pop(chr(code)), "é": {"fr": ":é:"}}
+        groups.append({"unified": "1F468-200D-1F469", "subcategory": "mammal", "sort_order": 0, "more": None})
+        for name, value in (("names", names), ("groups", groups)):
+            (raw / f"{name}.json").write_bytes(whole(data.draw, spelled(value, data.draw).split("\n")))
+        for path in (raw / "svg").iterdir():
+            path.write_text(begin + path.read_text() + "\n\n", "utf-8", newline="")
+        assert read_all("scenes", raw, *arguments[1:]) == expected
+        wrong = data.draw(
+            st.sampled_from(NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"])
+        )
+        (raw / broken).write_text(wrong, "utf-8", errors="surrogateescape")
+        assert re.match(rf"{broken}|1F400|names\.json or", sentence_of(read_all, "scenes", raw, *arguments[1:]))
+
+
+@EXAMPLES
+@given(st.integers(1, 3), st.integers(0, 2), st.integers(2, 256), st.data())
+def test_pixel_texts_have_a_word_for_each_square(pool, margin, levels, data):
+    height, width = (2 * margin + pool * data.draw(st.integers(1, 3)) for _ in "hw")
+    pixels = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 256, (4, height, width), dtype=np.uint8)
+    classes = data.draw(st.lists(st.integers(0, 255), min_size=4, max_size=4))
+    options = {"train": ["a", "b"], "test": ["a", "b"], "valid": 1, "margin": margin, "pool": pool, "levels": levels}
+    with folder() as raw:
+        (raw / "a").write_bytes(idx(pixels))
+        (raw / "b").write_bytes(b"\0\0\x08\x01\0\0\0\x04" + bytes(classes))
+        inside = pixels[:, margin : height - margin, margin : width - margin].astype(float)
+        squares = inside.reshape(4, inside.shape[1] // pool, pool, inside.shape[2] // pool, pool).mean(axis=(2, 4))
+        words = np.floor(np.floor(squares + 0.5) * levels / 256).astype(int).reshape(4, -1).tolist()
+        rows = [(" ".join(map(str, row)), str(number)) for row, number in zip(words, classes, strict=True)]
+        found = read_all("pixel_texts", raw, ["text", "label"], options)
+        assert {split: [each.texts for each in found[split]] for split in found} == {
+            "train": rows[:3], "valid": rows[3:], "test": rows,
+        }  # fmt: skip
+        name = data.draw(st.sampled_from("ab"))
+        content = (raw / name).read_bytes()
+        (raw / name).write_bytes(data.draw(st.sampled_from([content[:-1], content + b"\0", content[1:], b""])))
+        assert sentence_of(read_all, "pixel_texts", raw, ["text", "label"], options).startswith(f"{name} ")

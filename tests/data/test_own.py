@@ -60,7 +60,7 @@ def own(folder: Path, files: dict[str, str], **options):
         ({"l.csv": table(LABELS, ",", ("label", "text"))}, {}, ("label", "text"), LABELS),
         ({"l.jsonl": records(("label", "text"), LABELS)}, {}, ("label", "text"), LABELS),
         ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
-        ({"book": table(PAIRS)}, {}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
+        ({"book": table(PAIRS)}, {"kind": "language"}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
         ({"book": "\ufeff" + " ".join(f"w{i}" for i in range(50))}, {}, ("text",), None),
     ],
 )  # fmt: skip
@@ -142,7 +142,7 @@ def test_families_of_any_fasta_stay_together(tmp_path):
     ("files", "options", "sentence"),
     [
         ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
-        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns; name all by '--columns'"),
+        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns, parted by '.*'; name all by '--columns'"),
         ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
         ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
         ({"p.tsv": table(PAIRS) + "lonely\n"}, {}, "p.tsv: line 201 has 1 fields, not 2"),
@@ -152,6 +152,10 @@ def test_families_of_any_fasta_stay_together(tmp_path):
         ({"a.x": "abc"}, {}, "too short to be cut"),
         ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
         ({"a.x": "a\n", "none": ""}, {}, "."),
+        ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
+        ({"p.csv": "sep=,\nsource,target\na,b\n"}, {}, "p.csv: line 2 has the names of the columns"),
+        ({"p.txt": table(PAIRS)}, {}, "p.txt: line 1 looks like that of a table"),
+        ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1 has 2 columns"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):

@@ -114,12 +114,12 @@ def extent(svg: str) -> Box:
     """Return the bounding box of a drawing, in 72ths of its side, rounded outwards.
 
     Raises:
-        ReplicationError: the drawing is empty.
+        ValueError: the drawing is empty.
     """
     drawn = rasterise(svg, _UNITS * _FINE)[..., 3] > 0
     rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
     if not len(rows):
-        raise ReplicationError("a picture draws nothing; check the artwork, and fetch it anew.")
+        raise ValueError("it draws nothing")
     left, top = int(columns[0]) // _FINE, int(rows[0]) // _FINE
     return left, top, int(columns[-1]) // _FINE + 1, int(rows[-1]) // _FINE + 1
 

@@ -10,9 +10,10 @@ import re
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,9 @@ from pydantic import Field
 
 from shared.config import Strict
 from shared.data.cards import SafePath
-from shared.data.opening import first_of, listed, read_bytes, read_json, read_table, reading, text_lines
+from shared.data.opening import first_of, form_of, listed, read_bytes, read_json, read_picture, reading, text_lines
 from shared.data.photos import Photos, archives
-from shared.data.readers.texts import TABULAR, records
+from shared.data.readers.texts import TABULAR, records, text_of
 from shared.data.splits import EQUAL, Accompanied, Corpus, LeftOut, Segment
 from shared.errors import ReplicationError
 
@@ -71,17 +72,24 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
     path = first_of(raw, options.captions)
     with reading(path.name):
         described = _karpathy(path) if path.suffix == ".json" else _listed(path, raw, options)
-        corpus = {
+        corpus: dict[str, list[Segment | str]] = {
             split: [_segment(photo, captions, options) for photo, captions in photos.items()]
             for split, photos in described.items()
         }
     packed = archives(raw) if options.pictures is None else [_packed(raw / options.pictures, raw / "pictures.tar")]
     found = Photos(packed)
     found.check(photo for photos in described.values() for photo in photos)
-    if options.pictures is not None:  # by content, so that no draw puts copies into two splits
-        for split, segments in corpus.items():
-            keys = (hashlib.sha256(found.read(each.texts[1])).hexdigest() for each in segments)
-            corpus[split] = [each._replace(key=key) for each, key in zip(segments, keys, strict=True)]
+    for split, photos in described.items() if options.pictures else ():
+        for number, (name, captions) in enumerate(photos.items()):
+            content, segment = found.read(name), _segment(name, captions, options)
+            with reading(f"the photo {name}"):
+                read_picture(content)
+            # By its content, so that no draw puts copies into two splits.
+            corpus[split][number] = segment._replace(key=hashlib.sha256(content).hexdigest())
+            more = len(captions) - len(json.loads(segment.texts[0]))
+            corpus[split] += [f"a caption is empty, or its photo has {options.at_most} before it"] * more
+    if options.pictures and not options.splits:
+        corpus["train"] += ["a photo has no caption"] * found.others(described["train"])
     return Accompanied(corpus, {archive.name: archive for archive in packed})
 
 
@@ -89,13 +97,9 @@ def _listed(path: Path, raw: Path, options: PhotosOptions) -> dict[str, dict[str
     """Return the captions of each photo of each split, from a table and the lists of the splits."""
     captions: dict[str, list[str]] = {}
     image, caption = (options.fields.get(name, name) for name in ("image", "caption"))
-    others = path.suffix in (".tsv", ".jsonl")
-    rows = (
-        records(path, options.columns) if others
-        else read_table(path, delimiter=",", quoted=True, names=options.columns)
-    )  # fmt: skip
-    for _, row in rows:
-        captions.setdefault(row[image], []).append(row[caption])
+    form = form_of(path)
+    for place, row in records(path, options.columns, form if form in TABULAR else ".csv"):
+        captions.setdefault(text_of(row, image, place), []).append(text_of(row, caption, place))
     if not options.splits:
         return {"train": captions}
     return {
@@ -108,7 +112,7 @@ def _packed(folder: Path, target: Path) -> Path:
     """Pack the pictures of a folder: all its files but tables and those whose names begin with a dot."""
     with tarfile.open(target, "w") as tar:
         for path in listed(folder, "**/*"):
-            if path.is_file() and path.suffix not in TABULAR:
+            if path.is_file() and form_of(path) not in TABULAR:
                 member = tarfile.TarInfo(path.relative_to(folder).as_posix())
                 content = read_bytes(path)
                 member.size = len(content)
@@ -161,13 +165,9 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
     Raises:
         ReplicationError: a file has another format, or there are too few pictures.
     """
-    train, test = (_joined(raw, names, options.format) for names in (options.train, options.test))
-    if options.valid >= len(train):
-        raise ReplicationError(
-            f"there are {len(train)} training pictures, of which {options.valid} cannot be taken for validation; "
-            "correct the card."
-        )
-    splits = {"test": test, "valid": train[-options.valid :], "train": train[: -options.valid]}
+    form = _idx if options.format == "idx" else _cifar
+    train, test = (_joined(raw, names, form) for names in (options.train, options.test))
+    splits = {"test": test} | _parted(train, options.valid)
     folder = Path(tempfile.mkdtemp(dir=raw))
     seen: set[bytes] = set()
     left_out: LeftOut = Counter()
@@ -182,11 +182,18 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
     return Accompanied({}, {path.name: path for path in listed(folder)}, left_out)
 
 
-def _joined(raw: Path, names: Sequence[str], form: Literal["idx", "cifar"]) -> Images:
+def _parted(train: Any, valid: int) -> dict[str, Any]:
+    """Take the validation split from the end of the training pictures."""
+    if valid >= len(train):
+        raise ReplicationError(f"of {len(train)} training pictures {valid} cannot become valid; correct the card.")
+    return {"valid": train[-valid:], "train": train[:-valid]}
+
+
+def _joined(raw: Path, names: Sequence[str], form: Callable[[bytes], Images]) -> Images:
     parts = []
     for name in names:
         with reading(name):
-            parts.append((_idx if form == "idx" else _cifar)(read_bytes(first_of(raw, [name]))))
+            parts.append(form(read_bytes(first_of(raw, [name]))))
     if len({part.shape[1:] for part in parts}) > 1:
         raise ReplicationError(f"the pictures of {' and '.join(names)} differ in size; correct the card.")
     return np.ascontiguousarray(np.concatenate(parts))
@@ -242,20 +249,12 @@ def read_pixel_texts(raw: Path, languages: Sequence[str], options: PixelTextsOpt
             for validation, or pictures cannot be parted into squares.
     """
     train, test = (list(_classified(raw, files, options)) for files in (options.train, options.test))
-    if options.valid >= len(train):
-        raise ReplicationError(
-            f"there are {len(train)} training pictures, of which {options.valid} cannot be taken for validation; "
-            "correct the card."
-        )
-    return {"train": train[: -options.valid], "valid": train[-options.valid :], "test": test}
+    return _parted(train, options.valid) | {"test": test}
 
 
 def _classified(raw: Path, files: tuple[str, str], options: PixelTextsOptions) -> Iterator[Segment]:
-    contents = []
-    for name, axes in zip(files, (3, 1), strict=True):
-        with reading(name):
-            contents.append(_idx(read_bytes(first_of(raw, [name])), axes))
-    images, classes = contents[0][..., 0], contents[1].ravel()
+    images = _joined(raw, files[:1], _idx)[..., 0]
+    classes = _joined(raw, files[1:], partial(_idx, axes=1)).ravel()
     height, width = (size - 2 * options.margin for size in images.shape[1:])
     if len(images) != len(classes) or min(height, width) < 1 or height % options.pool or width % options.pool:
         raise ReplicationError(

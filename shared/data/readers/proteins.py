@@ -121,7 +121,7 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
             own = hashed_split(protein.accession, valid_percent=0, test_percent=options.relatives_percent)
             split = "test_relatives" if own == "test" else "train"
         texts = tuple(str(getattr(protein, language)) for language in languages)
-        corpus[split].append(Segment(texts, key=f"{name}:{protein.accession}"))
+        corpus[split].append(Segment(texts, key=f"{name.replace(':', '_')}:{protein.accession}"))
     return corpus
 
 
@@ -132,29 +132,29 @@ def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
         ReplicationError: the file has another format, or a letter that is not an amino acid code; names the line.
     """
     header: re.Match[str] | None = None
-    parts: list[str] = []
+    parts, place = list[str](), path.name
     for number, line in enumerate(map(str.rstrip, text_lines(path)), start=1):
         if line.startswith(">"):
             if header:
-                yield _protein(header, parts, path)
-            header, parts = form.match(line), []
+                yield _protein(header, parts, place)
+            header, parts, place = form.match(line), [], f"{path.name}, line {number}"
         elif line:
             parts.append(line.upper() if line.isascii() else line)
         if line and header is None:
             raise ReplicationError(
-                f"{path.name} is not UniProt's FASTA: '{line[:60]}' in line {number} is no header; correct the card."
+                f"{path.name} is not the card's FASTA: '{line[:60]}' in line {number} is no header; correct it."
             )
         if parts and not _LETTERS.fullmatch(parts[-1]):
             raise ReplicationError(f"{path.name}: line {number} is not made of letters for amino acids; correct it.")
     if header is None:
-        raise ReplicationError(f"{path.name} is not UniProt's FASTA: it has no header; correct the card.")
-    yield _protein(header, parts, path)
+        raise ReplicationError(f"{path.name} is not FASTA: it has no header; correct it.")
+    yield _protein(header, parts, place)
 
 
-def _protein(header: re.Match[str], parts: Sequence[str], path: Path) -> Protein:
+def _protein(header: re.Match[str], parts: Sequence[str], place: str) -> Protein:
     if not parts:
-        raise ReplicationError(f"{path.name}: the protein {header[2]} has no sequence; correct it.")
-    return Protein(header[2], "".join(parts), header[3], header[4], _DATABASES[header[1]])
+        raise ReplicationError(f"{place}: the protein {header[2]} has no sequence; correct it.")
+    return Protein(header[2], "".join(parts), header[3] or header[2], header[4], _DATABASES[header[1]])
 
 
 def plain_name(name: str) -> str | None:

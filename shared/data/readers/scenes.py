@@ -96,11 +96,13 @@ def read_scenes(raw: Path, languages: Sequence[str], options: ScenesOptions) -> 
     Raises:
         ReplicationError: a raw file is not the expected one.
     """
-    with reading("a raw file of the scenes"):
+    with reading("names.json or groups.json"):
         pictures = choose_pictures(raw, options)
-        for picture in pictures:
+    drawings = []
+    for picture in pictures:
+        with reading(f"svg/{picture.code}.svg"):
             _refuse_dangers(picture)
-        drawings = [_Drawing(picture, extent(picture.svg)) for picture in pictures]
+            drawings.append(_Drawing(picture, extent(picture.svg)))
     splits = {split: [_segment(drawn, rng, options) for drawn in sets] for split, rng, sets in _sets(drawings, options)}
     lines = (json.dumps(drawing.picture._asdict(), ensure_ascii=False) + "\n" for drawing in drawings)
     return Accompanied(splits, {PICTURES: "".join(lines)})

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.opening import byte_range, first_of, json_lines, listed, read_table, read_text, reading, text_lines
+from shared.data.opening import byte_range, first_of, form_of, json_lines, listed, read_table, read_text, text_lines
 from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hash_of, hashed_split, plain_words
 from shared.errors import ReplicationError
 
@@ -24,6 +24,7 @@ TABLES = {".csv": ",", ".tsv": "\t"}
 """Suffix of a table to what stands between its fields; only in those of CSV quotation marks have a meaning."""
 TABULAR = (*TABLES, ".jsonl")
 """Suffixes of files of records that name their fields."""
+_TEXTS = "*/*.[tT][xX][tT]"
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
 _OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
@@ -99,11 +100,9 @@ def _side(segments: Iterator[Segment | str], every: int, split: str) -> Iterator
 
 
 def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[str]:
-    if path.suffix in TABULAR:
+    if form_of(path) in TABULAR:
         for place, record in records(path, options.columns):
-            with reading(place):
-                text = str.strip(_value(record, options.fields.get(language, language), place))
-            yield text
+            yield text_of(record, options.fields.get(language, language), place).strip()
     elif path.suffix in {".sgm", ".xml"}:
         text = read_text(path)
         for opened in _OPENED.finditer(text):
@@ -127,6 +126,7 @@ class LabelledOptions(Strict):
             may have the same data in different files.
         fields: language to the field of a record, if their names differ.
         columns: names of the columns of tables (``.csv``, ``.tsv``) whose first line does not have them.
+        skip_incomplete: whether to leave out texts that are empty or have an empty label.
         labels: label in the raw data to the written class, or null to leave the text out; default: all unchanged.
         valid_percent: percentage of the texts of train that become valid, for a corpus without that split; the hash
             of the text decides, so that copies stay together.
@@ -137,6 +137,7 @@ class LabelledOptions(Strict):
     parts: dict[str, tuple[str, ...]] = Field(min_length=1)
     fields: dict[str, str] = Field(default_factory=dict)
     columns: tuple[str, ...] = ()
+    skip_incomplete: bool = False
     labels: dict[str, str | None] | None = None
     valid_percent: int = Field(default=0, ge=0, le=50)
     sample: dict[SplitName, PositiveInt] | None = Field(default=None, min_length=1)
@@ -189,29 +190,38 @@ def read_labelled(raw: Path, languages: Sequence[str], options: LabelledOptions)
 
 def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) -> Iterator[Segment | str]:
     fields = {name: options.fields.get(name, name) for name in languages}
+    if path.is_dir():
+        others = {*listed(path, "**/*")} - {*listed(path, _TEXTS)}
+        yield from ("a file is not <label>/<name>.txt" for each in others if each.is_file())
     for place, record in records(path, options.columns):
-        with reading(place):
-            label = str(_value(record, fields[LABEL], place))
-            if options.labels is not None and label not in options.labels:
-                raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
-            written = label if options.labels is None else options.labels[label]
-            texts = {
-                name: _BREAK.sub(" ", _value(record, field, place)) for name, field in fields.items() if name != LABEL
-            }
+        label = str(text_of(record, fields[LABEL], place, str | float | int))
+        if options.labels is not None and label not in options.labels:
+            raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
+        written = label if options.labels is None else options.labels[label]
+        texts = {
+            name: _BREAK.sub(" ", text_of(record, field, place)) for name, field in fields.items() if name != LABEL
+        }
         if written is None:
             yield f"the card leaves out the label '{label}'"
+        elif options.skip_incomplete and not all(map(str.strip, (written, *texts.values()))):
+            yield "a text or a label is empty"
         else:
             yield Segment(tuple((texts | {LABEL: written})[name] for name in languages))
 
 
-def _value(record: Mapping[str, Any], field: str, place: str) -> Any:
-    if not isinstance(record.get(field), str | float | int):
+def text_of(record: Mapping[str, Any], field: str, place: str, kind: Any = str) -> Any:
+    """The text of a field of a record, or what else is allowed.
+
+    Raises:
+        ReplicationError: the record has no such field, or it is of another type; names the place.
+    """
+    if not isinstance(record.get(field), kind):
         raise ReplicationError(f"{place}, has no field '{field}' of text; correct it, or the card's 'fields'.")
     return record[field]
 
 
-def records(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place, for errors, and the fields of each record; the suffix of the raw file decides the format.
+def records(path: Path, columns: Sequence[str] = (), form: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place, for errors, and the fields of each record; ``form``, or else the suffix, decides the format.
 
     * folder: ``<label>/<number>….txt``, one text per file; fields ``label`` and ``text``
     * ``.json``, ``.jsonl``, ``.jsonl.xz``: one object per line
@@ -219,14 +229,20 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict
     * ``.tab`` (of Orange): field names, two lines of types, then one record per line
     * else: ``label text`` per line
     """
+    form = form or form_of(path)
     if path.is_dir():
-        for file in sorted(listed(path, "*/*.[tT][xX][tT]"), key=_numbered):
+        if not (files := listed(path, _TEXTS)):
+            raise ReplicationError(f"{path.name} has no file <label>/<name>.txt; correct the card.")
+        for file in sorted(files, key=_numbered):
             yield str(file.relative_to(path.parent)), {LABEL: file.parent.name, "text": read_text(file)}
-    elif {".json", ".jsonl"} & set(path.suffixes):
-        yield from json_lines(path)
-    elif path.suffix in TABLES:
-        yield from read_table(path, delimiter=TABLES[path.suffix], quoted=path.suffix == ".csv", names=columns)
-    elif path.suffix == ".tab":
+    elif form in (".json", ".jsonl"):
+        for place, record in json_lines(path):
+            if not isinstance(record, dict):
+                raise ReplicationError(f"{place}, is no object with fields; correct it.")
+            yield place, record
+    elif form in TABLES:
+        yield from read_table(path, delimiter=TABLES[form], quoted=form == ".csv", names=columns)
+    elif form == ".tab":
         types = tuple(f"{path.name}, line {number}" for number in (2, 3))  # the second of which may be empty
         yield from (row for row in read_table(path, delimiter="\t", quoted=False) if row[0] not in types)
     else:
@@ -234,7 +250,7 @@ def records(path: Path, columns: Sequence[str] = ()) -> Iterator[tuple[str, dict
             label, _, text = line.partition(" ")
             place = f"{path.name}, line {number}"
             if label.split() != [label]:
-                raise ReplicationError(f"{place} does not begin with a label and a space; correct it.")
+                raise ReplicationError(f"{place} does not begin with a label and a space; correct it, or name it .tsv.")
             yield place, {LABEL: label, "text": text}
 
 
