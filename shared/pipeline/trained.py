@@ -20,7 +20,7 @@ from shared.tasks.kinds import KINDS, large_imports, load_replication, task_of
 from shared.tasks.settings import trains_network
 
 PUBLISHED = "pretrained"
-"""``replications/<paper>/pretrained/<scale>/`` is laid out like ``runs``: a model, and of its data what ``try`` reads."""
+"""``replications/<paper>/pretrained/<scale>/`` has a model as ``runs`` has it, and of its data what ``try`` reads."""
 ABOUT = {"seed": int, "git_commit": str, "finished": str, "fingerprint": str}
 """What is kept of the record of a published run, beside the hash of its weights before they were rounded."""
 
