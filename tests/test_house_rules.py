@@ -45,7 +45,7 @@ BUDGETS = {
     ("shared/metrics",): (815, 720),
     ("shared/training",): (930, 600),
     ("shared/claims",): (1575, 1350),
-    ("shared/tasks",): (5060, 3600),
+    ("shared/tasks",): (5020, 3600),
     ("shared/reports",): (3110, 1900),
     ("shared/pipeline",): (3085, 1500),
     ("replications",): (5615, 3400),

@@ -13,22 +13,11 @@ from shared.data.fetch import fetch
 from shared.data.photos import decode
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
+from shared.tasks import tried
 from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
 from shared.tasks.captioning.evaluation import search
 from shared.tasks.captioning.preparation import trained_encoder
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
-from shared.tasks.tried import (
-    NO_ATTENTION,
-    TEST,
-    Picture,
-    Pixels,
-    Tried,
-    Weights,
-    not_empty,
-    numbered,
-    reading_picture,
-    whole_words,
-)
 from shared.vision.features import load_features
 
 KEPT, PICTURES = "pictures.npz", 12
@@ -38,7 +27,7 @@ CAPTION = (
 )
 
 
-def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: str, seed: int) -> Tried:
+def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: str, seed: int) -> tried.Tried:
     """Caption the picture ``asked`` with the variant's search.
 
     Args:
@@ -54,11 +43,11 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
     first, device = config.corpus.test[0], next(model.parameters()).device
     stored, kept = load_features(features_folder(text.folder) / f"{first}.npy"), text.folder / KEPT
     count = len(stored)
-    expected = f"the path of an image file, or {TEST}0 to {TEST}{count - 1} for a picture of the test split"
-    name = not_empty(asked, expected)
-    number = numbered(name, count)
+    expected = f"the path of an image file, or {tried.TEST}0 to {tried.TEST}{count - 1} for a picture of the test split"
+    name = tried.not_empty(asked, expected)
+    number = tried.numbered(name, count)
     if number is None:
-        with reading_picture(Path(name), expected):
+        with tried.reading_picture(Path(name), expected):
             picture = decode(Path(name).read_bytes()).copy()  # as the photos of data sets are read
         features = _encoded(config.corpus, picture)
         notes = [f"The picture is read as {picture.shape[0]} x {picture.shape[1]} pixels, cut to its middle."]
@@ -75,7 +64,7 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
     line = [*symbols, EOS]
     with torch.no_grad():
         answer = model(features, torch.tensor([line], device=device))
-    rows, numbers = whole_words(text.tokenizer, line)
+    rows, numbers = tried.whole_words(text.tokenizer, line)
     notes.append(f"The caption has a log-probability of {-float(answer.nats.double().sum()):z.2f} nats.")
     if answer.gates is not None:
         gates = merge_pieces(answer.gates[0].double().cpu().numpy()[:, None], [0], numbers)[:, 0]
@@ -83,12 +72,12 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         notes.append(f"The gate on what is seen: {listed}.")
     weights = []
     if answer.attention is None:
-        notes.append(NO_ATTENTION)
+        notes.append(tried.NO_ATTENTION)
     else:
         values = merge_pieces(answer.attention[0].double().cpu().numpy(), range(answer.attention.size(2)), numbers)
-        weights.append(Weights(CAPTION, rows, (), values, "map", (text.grid.rows, text.grid.columns), picture))
+        weights.append(tried.Weights(CAPTION, rows, (), values, "map", (text.grid.rows, text.grid.columns), picture))
     (output,) = text.tokenizer.decode([symbols])
-    return Tried(name, output, weights, pictures=[Picture("The picture", picture)], lines=notes)
+    return tried.Tried(name, output, weights, pictures=[tried.Picture("The picture", picture)], lines=notes)
 
 
 def publish(text: PreparedCaptions, config: CaptioningRun, out: Path) -> None:
@@ -106,7 +95,7 @@ def publish(text: PreparedCaptions, config: CaptioningRun, out: Path) -> None:
     np.savez_compressed(out / KEPT, pictures=text.images(first).images(range(len(features))))
 
 
-def _encoded(corpus: CaptionCorpusConfig, picture: Pixels) -> Tensor:
+def _encoded(corpus: CaptionCorpusConfig, picture: tried.Pixels) -> Tensor:
     """(1, L, D) of a picture, by the encoder that the features of the task come from."""
     if corpus.encoder.standardise:
         fetch(corpus.dataset)

@@ -15,26 +15,18 @@ from shared.data.splits import tidy
 from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
 from shared.metrics.attention_rows import importance
+from shared.tasks import tried
 from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
 from shared.tasks.classification.evaluation import answers
 from shared.tasks.classification.settings import ClassificationRun
-from shared.tasks.tried import (
-    NO_ATTENTION,
-    Tried,
-    Weights,
-    longest_of,
-    not_empty,
-    not_longer,
-    ranked,
-    unknown_words,
-    whole_words,
-)
 
 BETWEEN = "|||"
 """Stands between the two texts of a pair."""
 
 
-def try_input(model: Any, text: PreparedClassification, config: ClassificationRun, asked: str, seed: int) -> Tried:
+def try_input(
+    model: Any, text: PreparedClassification, config: ClassificationRun, asked: str, seed: int
+) -> tried.Tried:
     """Classify ``asked``.
 
     Args:
@@ -50,7 +42,7 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     corpus = config.corpus
     like = f" {BETWEEN} ".join(lines[0] for lines in text.lines(corpus.test[0]))
     expected = f"a text such as '{like}'" if len(corpus.texts) == 1 else f"two texts such as '{like}'"
-    lines = [not_empty(tidy(part), expected) for part in asked.split(BETWEEN)]
+    lines = [tried.not_empty(tidy(part), expected) for part in asked.split(BETWEEN)]
     if len(lines) != len(corpus.texts):
         raise ReplicationError(f"the input has {number_of(len(lines), 'text')}, but the model reads {expected}.")
     read = [line.lower() if corpus.lower else line for line in lines]
@@ -59,14 +51,14 @@ def try_input(model: Any, text: PreparedClassification, config: ClassificationRu
     one = ClassifiedText(tuple(RaggedArray.pack([side]) for side in sides), np.zeros(1, dtype=np.int64))
     ((_, _, answer),) = answers(model, one, 1)
     probabilities = answer.logits[0].double().softmax(-1).tolist()
-    shares = ranked(dict(zip(text.classes, probabilities, strict=True)))
+    shares = tried.ranked(dict(zip(text.classes, probabilities, strict=True)))
     pairs = zip(read, sides, answer.attention, strict=bool(answer.attention))
     weights = [_weights(text, line, side, attention.cpu()) for line, side, attention in pairs]
     if len(weights) > 1:
         weights = [replace(each, choices={"Text": str(number)}) for number, each in enumerate(weights, 1)]
     if not weights:
-        notes.append(NO_ATTENTION)
-    return Tried(f" {BETWEEN} ".join(lines), shares[0][0], weights, shares, lines=notes)
+        notes.append(tried.NO_ATTENTION)
+    return tried.Tried(f" {BETWEEN} ".join(lines), shares[0][0], weights, shares, lines=notes)
 
 
 def _symbols(
@@ -76,23 +68,23 @@ def _symbols(
     (symbols,) = text.tokenizer.encode([line])
     limit = config.corpus.max_tokens
     if limit is None:
-        splits = map(text.split, config.corpus.test)
-        not_longer(len(symbols), longest_of(side for split in splits for side in split.texts), "the longest test text")
+        longest = tried.longest_of(side for split in config.corpus.test for side in text.split(split).texts)
+        tried.not_longer(len(symbols), longest, "the longest test text")
     elif len(symbols) > limit:
         notes.append(f"Only the first {limit} of {len(symbols)} symbols are read, as in training.")
         symbols = symbols[:limit]
-    words, numbers = whole_words(text.tokenizer, symbols, line)
-    notes += unknown_words(symbols, [words[number] for number in numbers], like)
+    words, numbers = tried.whole_words(text.tokenizer, symbols, line)
+    notes += tried.unknown_words(symbols, [words[number] for number in numbers], like)
     return symbols
 
 
-def _weights(text: PreparedClassification, line: str, symbols: Sequence[int], attention: Tensor) -> Weights:
+def _weights(text: PreparedClassification, line: str, symbols: Sequence[int], attention: Tensor) -> tried.Weights:
     """Attention (1, r, n) between symbols as weights of whole words: first the mean of the rows, then each row."""
-    words, numbers = whole_words(text.tokenizer, symbols, line)
+    words, numbers = tried.whole_words(text.tokenizer, symbols, line)
     rows = attention[0].double().numpy()
     names = [f"row {number}" for number in range(1, len(rows) + 1)]
     if len(rows) > 1:
         rows = np.concatenate((importance(attention).numpy(), rows))
         names = ["all rows", *names]
     caption = f"The words that the embedding of the text attends to, {names[0]} first."
-    return Weights(caption, names, words, merge_pieces(rows, numbers, range(len(rows))), "text")
+    return tried.Weights(caption, names, words, merge_pieces(rows, numbers, range(len(rows))), "text")

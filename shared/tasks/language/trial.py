@@ -19,18 +19,18 @@ from shared.attention.relative import RelativeMultiHeadAttention
 from shared.claims.words import number_of
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
+from shared.tasks import tried
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.evaluation import decoded, drawn
 from shared.tasks.language.report import LINE_END, how_drawn
 from shared.tasks.language.settings import LanguageRun, SampleConfig
-from shared.tasks.tried import NO_ATTENTION, Floats, Tried, Weights, by_head, not_empty, unknown_words, whole_words
 
 ADDED = 40
 """Symbols that are drawn where the variant does not say how many."""
 SHOWN = 30  # symbols of the test text in an example of what to give
 
 
-def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: str, seed: int) -> Tried:
+def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: str, seed: int) -> tried.Tried:
     """Continue ``asked`` with the variant's settings of sampling.
 
     Args:
@@ -45,10 +45,10 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     """
     evaluation = config.evaluation
     like = " ".join(decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
-    beginning = not_empty(unicodedata.normalize("NFC", asked), f"the beginning of a text such as '{like}'")
+    beginning = tried.not_empty(unicodedata.normalize("NFC", asked), f"the beginning of a text such as '{like}'")
     given = _symbols(text, beginning, config.corpus.end_of_line)
-    spoken, numbers = whole_words(text.tokenizer, given, end=LINE_END)
-    notes = unknown_words(given, _as_given(text, beginning, given, [spoken[number] for number in numbers]), like)
+    spoken, numbers = tried.whole_words(text.tokenizer, given, end=LINE_END)
+    notes = tried.unknown_words(given, _as_given(text, beginning, given, [spoken[number] for number in numbers]), like)
     window = evaluation.sliding.context if evaluation.sliding else evaluation.length
     most = evaluation.reach.memory + evaluation.length if evaluation.reach.memory else window
     prompt = [EOS, *given][-most:]  # a text begins as if another line had ended before it
@@ -61,9 +61,9 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     notes.append(f"{drawn_ones} drawn {how_drawn(sampling.model_dump())}; the seed of the draws is {seed}.")
     output = decoded(text.tokenizer, added)
     if not calls:
-        return Tried(beginning, output, lines=[*notes, NO_ATTENTION])
-    rows, targets = whole_words(text.tokenizer, added, end=LINE_END)
-    columns, sources = whole_words(text.tokenizer, [*prompt, *added], end=LINE_END)
+        return tried.Tried(beginning, output, lines=[*notes, tried.NO_ATTENTION])
+    rows, targets = tried.whole_words(text.tokenizer, added, end=LINE_END)
+    columns, sources = tried.whole_words(text.tokenizer, [*prompt, *added], end=LINE_END)
     tables = _by_place(calls, len(prompt), len(added))  # (L, H, n, N)
     heads = [[merge_pieces(table, sources, targets) for table in layer] for layer in tables]
     last = columns[sources[len(prompt) - 1]]
@@ -71,8 +71,8 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
         f"The earlier words that the last symbol before each new word attends to, '{rows[0]}' first, before which "
         f"'{last}' is the last of the text given; means over layers and heads."
     )
-    mean = Weights(caption, rows, columns, merge_pieces(tables.mean((0, 1)), sources, targets), "text")
-    return Tried(beginning, output, by_head(mean, heads), lines=notes)
+    mean = tried.Weights(caption, rows, columns, merge_pieces(tables.mean((0, 1)), sources, targets), "text")
+    return tried.Tried(beginning, output, tried.by_head(mean, heads), lines=notes)
 
 
 def _symbols(text: PreparedLanguage, beginning: str, end_of_line: bool) -> list[int]:
@@ -117,7 +117,7 @@ def _weights_of(model: nn.Module) -> Iterator[list[list[Tensor]]]:
             hook.remove()
 
 
-def _by_place(calls: Sequence[Sequence[Tensor]], given: int, drawn: int) -> Floats:
+def _by_place(calls: Sequence[Sequence[Tensor]], given: int, drawn: int) -> tried.Floats:
     """(L, H, drawn, given + drawn) weights of every pass on the symbols that it has seen."""
     table = np.zeros((len(calls[0]), len(calls[0][0]), drawn, given + drawn))
     for row, layers in enumerate(calls):

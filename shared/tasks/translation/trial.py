@@ -12,26 +12,15 @@ from shared.data.ragged import RaggedArray
 from shared.data.splits import tidy
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.metrics.alignment import merge_pieces
+from shared.tasks import tried
 from shared.tasks.translation.corpus import ParallelText, PreparedText
 from shared.tasks.translation.evaluation import replace_unknown, search, teacher_forced
 from shared.tasks.translation.settings import DecodingConfig, TranslationRun
-from shared.tasks.tried import (
-    NO_ATTENTION,
-    Floats,
-    Tried,
-    Weights,
-    by_head,
-    longest_of,
-    not_empty,
-    not_longer,
-    unknown_words,
-    whole_words,
-)
 
 CAPTION = "From each word that was written (rows) to the words that were read (columns)."
 
 
-def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str, seed: int) -> Tried:
+def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str, seed: int) -> tried.Tried:
     """Translate ``asked`` with the variant's search.
 
     Args:
@@ -45,12 +34,12 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
         ReplicationError: the sentence is empty, has no known word, or is longer than every sentence of the task.
     """
     like = text.lines(config.corpus.test[0])[0][0]
-    line = not_empty(tidy(asked), f"a sentence such as '{like}'")
+    line = tried.not_empty(tidy(asked), f"a sentence such as '{like}'")
     (symbols,) = text.source.encode([line])
-    longest = longest_of(text.split(split).source for split in config.corpus.test)
-    not_longer(len(symbols), longest, "the longest test sentence")
-    words, source = whole_words(text.source, symbols, line)
-    notes = unknown_words(symbols, [words[number] for number in source], like)
+    longest = tried.longest_of(text.split(split).source for split in config.corpus.test)
+    tried.not_longer(len(symbols), longest, "the longest test sentence")
+    words, source = tried.whole_words(text.source, symbols, line)
+    notes = tried.unknown_words(symbols, [words[number] for number in source], like)
     encoded = ParallelText(RaggedArray.pack([symbols]), RaggedArray.pack([[]]), np.array([len(words)]))
     (found,), _ = search(model, encoded, config.decoding)
     (nats,), weights = teacher_forced(model, replace(encoded, target=RaggedArray.pack([found])), 1)
@@ -60,18 +49,18 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
         notes.append("Unknown words of the translation are replaced by the dictionary's, as in judging.")
     notes.append(f"{_searched(config.decoding)} The translation has a log-probability of {-nats:z.2f} nats.")
     if not weights:
-        return Tried(line, output, lines=[*notes, NO_ATTENTION])
-    columns, source = whole_words(text.source, [*symbols, EOS])
-    rows, target = whole_words(text.target, [*found, EOS])
+        return tried.Tried(line, output, lines=[*notes, tried.NO_ATTENTION])
+    columns, source = tried.whole_words(text.source, [*symbols, EOS])
+    rows, target = tried.whole_words(text.target, [*found, EOS])
     columns[: len(words)] = words  # unknown words as they stand in the sentence
-    mean = Weights(CAPTION, rows, columns, merge_pieces(weights[0], source, target), "matrix")
-    heads: list[list[Floats]] = []
+    mean = tried.Weights(CAPTION, rows, columns, merge_pieces(weights[0], source, target), "matrix")
+    heads: list[list[tried.Floats]] = []
     if hasattr(model, "attention_maps"):
         read = torch.tensor([[*symbols, EOS]], device=next(model.parameters()).device)
         with torch.no_grad():
             maps = model.attention_maps(read, read > PAD, read.new_tensor([[BOS, *found]]))["cross"][:, 0].double()
         heads = [[merge_pieces(each, source, target) for each in layer] for layer in maps.cpu().numpy()]
-    return Tried(line, output, by_head(mean, heads), lines=notes)
+    return tried.Tried(line, output, tried.by_head(mean, heads), lines=notes)
 
 
 def _searched(decoding: DecodingConfig) -> str:
