@@ -82,7 +82,13 @@ def made_anew(final: Path) -> Iterator[Path]:
     if old.exists() and not final.exists():
         old.rename(final)  # the process that put it aside was killed before it had the new one in place
     for leftover in (path for path in (partial, old) if path.exists()):
-        shutil.rmtree(leftover)
+        try:
+            shutil.rmtree(leftover)
+        except OSError as error:
+            raise ReplicationError(
+                f"{leftover}, which an earlier command has left, cannot be removed ({error.strerror}); remove it, then "
+                "the same command continues."
+            ) from None
     partial.mkdir(parents=True)
     try:
         yield partial
