@@ -78,8 +78,10 @@ OF_ONE_PAPER = {
     "shared/tasks/captioning/corpus.py": "any paper on captions shows what is seen",
     "shared/tasks/classification/figures.py": "any paper on texts shows the words that it reads",
 }
-# Places of one machine; written so that this file does not match itself.
-PLACES = re.compile(r"/[w]ork/|/[f]arm\b|\.\./[s]hared|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)")
+# Places of one machine; written so that this file does not match itself. Pages lead to attentions and layers.
+PLACES = re.compile(
+    r"/[w]ork/|/[f]arm\b|\.\./[s]hared(?!/(?:attention|layers)/)|/[r]oot/|/[h]ome/\w|/[o]pt/(?:wheels|pypi)"
+)
 
 # The files of shared/data that open files, and which.
 OPENS = {

@@ -67,7 +67,7 @@ def attend_within_spans(
 
 @runs_as(attend_within_spans)
 def attend(q: Tensor, k: Tensor, v: Tensor, p: Tensor, z: Tensor | None, ramp: int, dropout: float) -> Tensor:
-    """Section 2: s_tr = q_tᵀ (k_r + p_{t−r}) / √K, a_tr = m_z(t − r) exp(s_tr) / Σ_q m_z(t − q) exp(s_tq), Σ a_tr v_r.
+    """Section 2: s_tr = q_tᵀ (k_r + p_{t−r}) / √K, w_tr = m_z(t − r) exp(s_tr), a_tr = w_tr / Σ_q w_tq, Σ a_tr v_r.
 
     A symbol looks at the L before it, not at itself. Where none is left the result is zero.
 

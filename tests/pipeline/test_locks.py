@@ -12,23 +12,8 @@ from shared.pipeline.config import ScaleFile
 from shared.tasks.kinds import papers
 from tests.pipeline.scratch import ROOT
 
-MADE_AGAIN = {
-    "bahdanau",
-    "luong",
-    "show_attend_tell",
-    "self_attentive",
-    "transformer",
-    "transformer_xl",
-    "linear_transformer",
-    "performer",
-    "shaw",
-}
-LATER = pytest.mark.xfail(strict=True, reason="it is made again at the quick scale, or by .ci/renew_locks.py, later")
 
-
-@pytest.mark.parametrize(
-    "paper", [pytest.param(paper, marks=() if paper in MADE_AGAIN else LATER) for paper in papers()]
-)
+@pytest.mark.parametrize("paper", papers())
 def test_the_lock_of_quick_has_the_code_and_the_settings_of_today(paper, tmp_path, monkeypatch):
     for name in ("shared", "replications", "data", "params.yaml"):
         (tmp_path / name).symlink_to(ROOT / name)
