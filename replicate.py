@@ -29,8 +29,8 @@ SUPPORTED = ("3.11", "3.12")
 PAPER = "bahdanau"
 # The project's own commands, also where DVC has one of that name; then those of DVC.
 OF_PIPELINE = (
-    "check compare costs data estimate evaluate export features fetch freeze licences list new pack prepare reference "
-    "report search show summarize train try unpack use verdicts"
+    "check compare costs data estimate evaluate export features fetch freeze licences list new pack prepare publish "
+    "reference report search show summarize train try unpack use verdicts"
 )
 OF_DVC = (
     "add artifacts cache check-ignore checkout commit completion config daemon dag data dataset destroy diff doctor "

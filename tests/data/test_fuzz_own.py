@@ -142,6 +142,8 @@ def test_no_protein_is_lost_or_changed(entries, form, data):
 @EXAMPLES
 @given(st.dictionaries(NAME, st.lists(CAPTION | st.just(" "), max_size=7), max_size=3), FORMS, HIDDEN, st.data())
 def test_no_picture_of_a_folder_and_no_caption_is_lost_or_changed(photos, form, hidden, data):
+    if form == "tsv":  # which has no sign for a tab in a field
+        photos = {name: [text.replace("\t", " ") for text in texts] for name, texts in photos.items()}
     photos |= {f"p{number}.png": [f"picture {number}"] for number in range(20)}
     greys = [*GREYS, *(encoded(np.full((2, number + 1), 9, np.uint8)) for number in range(30))]
     with folder() as room:

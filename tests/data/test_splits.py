@@ -126,7 +126,7 @@ def test_other_settings_are_refused_key_by_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "is incomplete"), ("{", "is incomplete"), ("{}", "does not say")]
+    ("content", "message"), [(None, "does not exist"), ("{", "is damaged"), ("{}", "does not say")]
 )
 def test_what_cannot_be_compared_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:

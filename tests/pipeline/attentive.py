@@ -43,6 +43,11 @@ class Reader(RecurrentReader):
         self.layer = MultiHeadAttention(query_size=size, heads=2, key_size=size // 2, value_size=size // 2)
         self.norm = nn.LayerNorm(size)
 
+    def memory(self, columns, reach):
+        memory = super().memory(columns, reach)
+        memory.state = memory.state.new_zeros(columns, 0, memory.state.size(-1))
+        return memory
+
     def _states(self, inputs, memory):
         read = self.embedding(inputs)
         kept = None if memory is None else memory.state
