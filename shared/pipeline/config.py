@@ -241,7 +241,7 @@ class ScaleFile:
         if "/" in variant:
             other, name = self.other(variant)
             return other.run(name, changes)
-        if changes is None and variant in self._runs:
+        if not changes and variant in self._runs:
             return self._runs[variant]
         own = self._variant(variant)
         check_name(variant, self.identities, f"{self.variants_path} has no variant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shared.config import check_name
 from shared.data.storage import check_prepared
@@ -17,6 +17,9 @@ from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
 from shared.tasks.kinds import task_of
 from shared.tasks.settings import RunConfig
+
+if TYPE_CHECKING:
+    from shared.data.fetch import Manifest
 
 
 def data_stage(action: str, dataset: str, files: Sequence[str], seed: int | None, **options: Any) -> None:
@@ -120,7 +123,7 @@ def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     return drawn
 
 
-def _fetched(dataset: str) -> tuple[Path, Any]:
+def _fetched(dataset: str) -> tuple[Path, Manifest]:
     """The folder and manifest of a data set; a queued experiment's copy of the project has no data yet and fetches it.
 
     Raises:

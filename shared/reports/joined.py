@@ -22,7 +22,6 @@ from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import ScalePart, read_part
 from shared.reports.verdicts import Entry, Report, scale_name
 
-VERDICTS = "All verdicts"
 BASES = {
     "with small models, trained in minutes or hours of two cores": (
         "generated",
@@ -127,17 +126,13 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
     """What the page of a paper shows at once, and the sections that it folds away."""
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
     led, explorer = _explored(parts)
-    answer = _answer(paper, parts)
-    table = answer.index(doc.Heading(VERDICTS))
-    said = answer[:table]
-    if facts.mechanism:
-        said.insert(0, doc.Paragraph(facts.mechanism))
+    said = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
     drawn: list[tuple[str, Blocks]] = [("", said), ("", [doc.Drawing(facts.diagram.svg())])] if facts.diagram else []
     top = [
         doc.Heading(f"{facts.title}, replicated", level=1),
         facts.citation(),
         *([doc.Columns(drawn, first=1.6)] if drawn else said),
-        *answer[table:],
+        *_verdicts(paper),
         *_effects(paper),
         doc.Heading("Claim by claim"),
         *(_card(paper, claim, led, facts.code) for claim in paper.claims),
@@ -171,7 +166,7 @@ def failed(paper: Replicated, base: Path) -> list[str]:
 
 
 def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block]:
-    """The total in a sentence, warnings, what did not hold and what is open in words, and a table of all verdicts."""
+    """The total in a sentence, warnings, and what did not hold and what is open in words."""
     base, claims = paper.folder, paper.claims
     sorts = verdicts.counts_by_sort(claims)
     blocks: list[doc.Block] = [doc.Paragraph(f"{strong(totals(claims))} {sorts} {say('limits')}")]
@@ -183,17 +178,25 @@ def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
     open_ones = [claim for claim in claims if claim["verdict"] not in SIDES and not paper.is_against(claim)]
     if open_ones:
         blocks += [doc.Heading("What is open"), doc.Bullets([say("open_claim", entry=each) for each in open_ones])]
+    return blocks
+
+
+def _verdicts(paper: Replicated) -> list[doc.Block]:
+    """A table of all verdicts, where scales disagree, and the rules."""
     scales = [report.scale for report in paper.reports]
     rows = []
-    for claim in claims:
+    for claim in paper.claims:
         at = {entry["scale"]: entry for entry in paper.by_claim[claim["id"]]}
         cells = [_cell(at[scale]) if scale in at else "–" for scale in scales]
         rows.append([link(claim["id"], f"#{claim['id']}"), doc.sentence(verdicts.in_short(claim)), *cells])
     columns = ("Claim", "What was tested", *(f"{scale.capitalize()} scale" for scale in scales))
     told = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
-    blocks += [doc.Heading(VERDICTS), doc.Table(columns, rows, "lt" + "l" * len(scales))]
-    blocks += [doc.Bullets(told)] if told else []
-    return [*blocks, doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))])]
+    return [
+        doc.Heading("All verdicts"),
+        doc.Table(columns, rows, "lt" + "l" * len(scales)),
+        *([doc.Bullets(told)] if told else []),
+        doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))]),
+    ]
 
 
 def _cell(entry: Entry) -> str:

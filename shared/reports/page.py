@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -87,8 +87,7 @@ def moved(title: str, target: str) -> str:
 def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
     """The sections of a page with their cards, each with an id of its own."""
     sections: list[tuple[Heading, list[Card]]] = []
-    beside = [each if isinstance(each, Columns) else Columns([("", [each])]) for each in blocks]
-    for block in (block for columns in beside for _, part in columns.parts for block in part):
+    for block in _beside(blocks):
         if isinstance(block, Details) and block.section:
             sections.append((Heading(block.summary), []))
         elif isinstance(block, Heading) and block.level == 2:
@@ -99,6 +98,12 @@ def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two parts of a page have the id '{min(twice)}'")
     return sections
+
+
+def _beside(blocks: Sequence[Block]) -> Iterator[Block]:
+    """The blocks, and in place of columns what stands in them."""
+    for block in blocks:
+        yield from (each for _, part in block.parts for each in part) if isinstance(block, Columns) else (block,)
 
 
 @cache

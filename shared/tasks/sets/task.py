@@ -7,7 +7,6 @@ It is what :class:`shared.tasks.replication.Replication` calls a task. A model i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
@@ -16,9 +15,6 @@ from shared.tasks.replication import full_batch_size
 from shared.tasks.sets.corpus import PreparedSets, SetBatch, prepare
 from shared.tasks.sets.evaluation import describe, evaluate
 from shared.tasks.sets.settings import SetRun
-
-if TYPE_CHECKING:
-    from shared.tasks.sets.module import SetModule
 
 __all__ = ["describe", "evaluate", "module", "open_data", "prepare", "random_batch"]
 
@@ -36,7 +32,7 @@ def random_batch(config: SetRun) -> tuple[SetBatch, tuple[int, tuple[int, int]]]
     return SetBatch(elements, mask, torch.ones(count, 1)), (corpus.numbers, corpus.outputs)
 
 
-def module(model: nn.Module, config: SetRun, data: object) -> SetModule:
+def module(model: nn.Module, config: SetRun, data: object) -> nn.Module:
     """The Lightning module."""
     from shared.tasks.sets.module import SetModule
 
