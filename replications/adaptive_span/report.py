@@ -50,9 +50,6 @@ class Spans(OfVariants):
 FIGURES = [
     Shows(Spans(["adaptive", "adaptive-near"]), claim="A19-C3", counterpart="Figure 3"),
     Shows(
-        LearningCurves({
-            "Learned and fixed spans": ["adaptive", "fixed", "fixed-short", "adaptive-twice", "fixed-twice"],
-        }),
-        counterpart=NO_COUNTERPART,
+        LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]}), counterpart=NO_COUNTERPART
     ),
-]  # fmt: skip
+]
