@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.plain_rnnsearch import PlainRNNsearch
-from benchmarks.steps import Step, translation_searches, translation_update
+from benchmarks.steps import Step, joeynmt_update, translation_searches, translation_update
 from replications.bahdanau.model import RNNsearch
 
 VOCABULARY = 4000
@@ -20,7 +20,11 @@ def training() -> dict[str, Step]:
         "plain, read-out after the loop": PlainRNNsearch(**SIZES, batched_readout=True),
         "ours": RNNsearch(**SIZES),
     }
-    return {name: translation_update(model, VOCABULARY, 36, 28) for name, model in models.items()}
+    part = {"type": "recurrent", "rnn_type": "gru", "hidden_size": 256, "num_layers": 1, "dropout": 0.0,
+            "embeddings": {"embedding_dim": 128}}  # fmt: skip
+    decoder = part | {"attention": "bahdanau", "hidden_dropout": 0.0}
+    theirs = joeynmt_update({"encoder": part | {"bidirectional": True}, "decoder": decoder}, VOCABULARY, 36, 28)
+    return {name: translation_update(model, VOCABULARY, 36, 28) for name, model in models.items()} | theirs
 
 
 def decoding() -> dict[str, Step]:

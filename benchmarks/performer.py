@@ -13,7 +13,7 @@ from benchmarks.steps import Step, heads, passes, sequence_update
 from replications.performer.replication import build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures
-from shared.attention.linear import chunkwise_linear_attention, linear_attention
+from shared.attention.linear import attend_with_features
 from shared.attention.scaled_dot_product import attend
 
 MODEL = {"layers": 2, "heads": 4, "width": 64, "hidden": 256, "features": 64}
@@ -23,12 +23,6 @@ def attention(length: int, causal: bool) -> dict[str, Step]:
     """From queries, keys and values to results and back, with 64 features."""
     features = SoftmaxFeatures(key_size=64, projections=64)
 
-    def favor(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        values, scale = features.keys(k)
-        if causal:
-            return chunkwise_linear_attention(features.queries(q), values, v, log_scale=scale)[0]
-        return linear_attention(features.queries(q), values, v, log_scale=scale)
-
     def summed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """As it is without a running peak: keys are divided by the largest of all, also of those to come."""
         values, scale = features.keys(k)
@@ -36,7 +30,10 @@ def attention(length: int, causal: bool) -> dict[str, Step]:
         scaled = values * (scale - scale.amax(-1, keepdim=True)).exp().unsqueeze(-1)
         return summed_outer_products(features.queries(q), scaled, v)
 
-    forms: dict[str, Any] = {"ours": favor, "softmax": partial(attend, causal=causal)}
+    forms: dict[str, Any] = {
+        "ours": partial(attend_with_features, features, mask=None, causal=causal),
+        "softmax": partial(attend, causal=causal),
+    }
     if causal:
         forms["outer products"] = summed
     if find_spec("performer_pytorch"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +39,26 @@ def translation_update(model: nn.Module, vocabulary: int, batch: int, length: in
     words, previous, labels = torch.randint(4, vocabulary, (3, batch, length))
     mask = torch.ones(batch, length, dtype=torch.bool)
     return update(model, lambda: smoothed_loss(model(words, mask, previous)[0], labels, 0.0))
+
+
+def joeynmt_update(config: dict[str, Any], vocabulary: int, batch: int, length: int) -> dict[str, Step]:
+    """The same of a model of joeynmt's, by its settings of ``model``; {} where it is not installed."""
+    if not find_spec("joeynmt"):
+        return {}
+    from joeynmt.model import build_model
+    from joeynmt.vocabulary import Vocabulary
+
+    names = {"unk": "<unk>", "pad": "<pad>", "bos": "<s>", "eos": "</s>", "sep": None}
+    special = {f"{name}_token": symbol for name, symbol in names.items()}
+    special |= {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3, "lang_tags": []}
+    words = Vocabulary([str(i) for i in range(4, vocabulary)], SimpleNamespace(**special))
+    model: Any = build_model(config, words, words)
+    model.loss_function = ("crossentropy", 0.0)
+    source, previous, labels = torch.randint(4, vocabulary, (3, batch, length))
+    mask, lengths = torch.ones(batch, 1, length, dtype=torch.bool), torch.full((batch,), length)
+    given = {"src": source, "src_mask": mask, "src_length": lengths}
+    given |= {"trg_input": previous, "trg": labels, "trg_mask": mask}
+    return {"joeynmt": update(model, lambda: model(return_type="loss", **given)[0] / labels.numel())}
 
 
 def sequence_update(model: Any, vocabulary: int, batch: int, length: int) -> Step:

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.steps import Recomputing, Step, heads, passes, plainly, translation_update
+from benchmarks.steps import Recomputing, Step, heads, joeynmt_update, passes, plainly, translation_update
 from replications.transformer.model import Transformer
 from shared.attention.scaled_dot_product import attend, fused_attention
 from shared.data.tokenizers import BOS, EOS, PAD
+from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.decoding.sampling import greedy_search
 from shared.layers.positions import SinusoidalPositions
@@ -36,7 +37,12 @@ def ours() -> Transformer:
 def training() -> dict[str, Step]:
     """Updates of 40 pairs of 27 words, without dropout."""
     step = translation_update(ours().train(), VOCABULARY, 40, 27)
-    return {"equations": plainly(step), "ours": step}
+    embeddings = {"embedding_dim": 256, "scale": True}
+    part = {"type": "transformer", "num_layers": 3, "num_heads": 4, "hidden_size": 256, "ff_size": 1024,
+            "layer_norm": "post", "embeddings": embeddings, "dropout": 0.0}  # fmt: skip
+    config = {"encoder": part, "decoder": part, "tied_embeddings": True, "tied_softmax": True}
+    theirs = joeynmt_update(config, VOCABULARY, 40, 27)
+    return {"equations": plainly(step), "ours": step, **theirs}
 
 
 def attention(length: int) -> dict[str, Step]:
@@ -45,18 +51,17 @@ def attention(length: int) -> dict[str, Step]:
     return passes({"equation": equation, "fused": partial(fused_attention, causal=True)}, heads(length))
 
 
-def decoding() -> dict[str, Step]:
-    """Greedy translations of a fixed length; the packages translate with the same weights."""
+def decoding(beam: int) -> dict[str, Step]:
+    """Translations of a fixed length; the packages translate with the same weights."""
     model = ours().eval()
     lengths = torch.randint(12, 25, (SOURCES,)).sort().values
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     source = torch.randint(4, VOCABULARY, mask.shape).masked_fill(~mask, PAD)
     source[torch.arange(SOURCES), lengths - 1] = EOS
-    ways: dict[str, Step] = {
-        "recomputing": partial(search, Recomputing(model), source, mask),
-        "ours": partial(search, model, source, mask),
-    }
-    fixed = {"beam": 1, "minimum": SYMBOLS, "maximum": SYMBOLS}
+    ways: dict[str, Step] = {"ours": partial(search, model, source, mask, beam, SYMBOLS)}
+    if beam == 1:
+        ways["recomputing"] = partial(search, Recomputing(model), source, mask, beam, SYMBOLS)
+    fixed = {"beam": beam, "minimum": SYMBOLS, "maximum": SYMBOLS}
     if find_spec("transformers") and find_spec("ctranslate2"):
         from tests.parity import copied_transformer
 
@@ -70,14 +75,17 @@ def decoding() -> dict[str, Step]:
 
 
 @torch.no_grad()
-def search(model: Any, source: Tensor, mask: Tensor) -> list[list[int]]:
+def search(model: Any, source: Tensor, mask: Tensor, beam: int, symbols: int) -> list[list[int]]:
     """Translations of exactly so many symbols."""
-    length = torch.full((len(source),), SYMBOLS)
+    length = torch.full((len(source),), symbols)
     limits = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=length, maximum=length)
-    return greedy_search(model, model.start(source, mask), limits).best()
+    state = model.start(source, mask)
+    if beam == 1:
+        return greedy_search(model, state, limits).best()
+    return beam_search(model, state, limits, beam=beam).best()
 
 
 COMPARISONS = {
     "training": training, "attention over 25": partial(attention, 25), "attention over 400": partial(attention, 400),
-    "decoding": decoding,
+    "greedy decoding": partial(decoding, 1), "beams of five": partial(decoding, 5),
 }  # fmt: skip

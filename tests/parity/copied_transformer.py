@@ -32,7 +32,7 @@ def tokens_of(symbols: Iterable[int]) -> list[str]:
 def sizes_of(model: Transformer) -> dict[str, int]:
     """Its sizes."""
     layer = model.decoder[0]
-    assert layer.attention.heads * layer.attention.value_size == model.embedding.embedding_dim
+    assert layer.attention.w_o.in_features == model.embedding.embedding_dim
     return {
         "vocabulary": model.embedding.num_embeddings, "width": model.embedding.embedding_dim,
         "layers": len(model.decoder), "heads": layer.attention.heads,
