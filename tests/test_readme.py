@@ -1,4 +1,7 @@
-"""The README's commands are run, in a copy of the project, at the smoke scale; every paper's smoke runs in process."""
+"""The commands of the README and of docs/PIPELINE.md are run in a copy of the project, at the smoke scale.
+
+Every paper's smoke runs in process.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,8 @@ from shared.tasks.kinds import papers
 from tests.pipeline.scratch import change_yaml, commit, copy_files, copy_scenes, pipeline, smoke_of, stages_run
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+README, PIPELINE = ROOT / "README.md", ROOT / "docs" / "PIPELINE.md"
+GUIDES = ["README.md", "docs/PIPELINE.md", "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^]]*\]\((?!https?:)([^)#]+)\)")
 NOT_COPIED = (
@@ -57,7 +61,7 @@ def commands(path: Path) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", GUIDES)
 def test_every_command_is_one_that_the_project_has(name: str) -> None:
     known = (
         "python3.11 replicate.py",
@@ -78,7 +82,7 @@ def test_the_two_commands_come_first() -> None:
     assert commands(README)[:2] == ["python3.11 replicate.py", "python3.11 replicate.py test"]
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", GUIDES)
 def test_commands_of_the_pipeline_have_the_arguments_that_it_takes(name: str) -> None:
     begin = "python -m shared.pipeline "
     own = [command.removeprefix(begin) for command in commands(ROOT / name) if command.startswith(begin)]
@@ -90,15 +94,15 @@ def test_commands_of_the_pipeline_have_the_arguments_that_it_takes(name: str) ->
             assert options.name.split(".")[0] in papers()
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("name", GUIDES)
 def test_links_lead_somewhere(name: str) -> None:
     links = LINK.findall((ROOT / name).read_text(encoding="utf-8"))
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
 
 
 @pytest.mark.slow
 def test_the_experiment_that_is_shown_is_one_that_check_allows(tmp_path: Path) -> None:
-    (shown,) = (command for command in commands(README) if command.startswith("dvc exp run"))
+    (shown,) = (command for command in commands(PIPELINE) if command.startswith("dvc exp run"))
     path, _, setting = shlex.split(shown)[4].partition(":")
     keys, value = setting.split("=")[0].split("."), yaml.safe_load(setting.split("=")[1])
 
@@ -208,7 +212,7 @@ def run(clone: Path, command: str) -> str:
 @pytest.mark.registry
 @pytest.mark.slow
 def test_the_commands_work_in_the_order_in_which_they_are_shown(clone: Path) -> None:
-    for command in commands(README):
+    for command in [*commands(README), *commands(PIPELINE)]:
         if command == "python3.11 replicate.py test":
             continue  # it would run this test suite inside of itself; tests/test_replicate.py has its parts
         printed = run(clone, command)

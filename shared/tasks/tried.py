@@ -26,7 +26,7 @@ Pixels = NDArray[np.uint8]
 Layout = Literal["matrix", "text", "map"]
 """How weights are shown: a cell for each pair; the words that are looked at, shaded; a map of the places of a picture
 for each word."""
-NO_ATTENTION = "The model has no attention, so there are no weights to show."
+NO_ATTENTION = "The model gives no weights of attention to show."
 UNSEEN = (185, 203, 224)
 """The colour of pixels that are not given; no shade of grey."""
 TEST = "test:"
@@ -90,7 +90,7 @@ class Tried:
     Attributes:
         input: the text that was read, or what the picture is.
         output: what the model says.
-        weights: where it looked; none if it has no attention.
+        weights: where it looked; none if it gives none.
         shares: classes or symbols with their probabilities, the largest first.
         pictures: what was read and drawn.
         lines: further sentences, such as how the answer was searched for.
@@ -216,10 +216,10 @@ def ranked(shares: Mapping[str, float], most: int = 10) -> list[tuple[str, float
 
 
 def numbered(asked: str, count: int) -> int | None:
-    """The number of the test picture that ``test:<number>`` asks for; None if something else is asked for.
+    """The number of the test example that ``test:<number>`` asks for; None if something else is asked for.
 
     Raises:
-        ReplicationError: there is no such picture among ``count``.
+        ReplicationError: there are only ``count``.
     """
     if not asked.startswith(TEST):
         return None
@@ -227,7 +227,7 @@ def numbered(asked: str, count: int) -> int | None:
     # Python refuses to read a number of some thousand digits.
     if not number.isdecimal() or len(number.lstrip("0")) > len(str(count)) or int(number) >= count:
         raise ReplicationError(
-            f"there is no test picture {quoted(asked)}; the numbers go from {TEST}0 to {TEST}{count - 1}."
+            f"there is no test example {quoted(asked)}; the numbers go from {TEST}0 to {TEST}{count - 1}."
         )
     return int(number)
 

@@ -33,15 +33,18 @@ def try_input(
         model: in evaluation mode.
         text: the prepared task.
         config: the variant's settings.
-        asked: a text, or the two of a pair with :data:`BETWEEN` between them.
+        asked: a text, or the two of a pair with :data:`BETWEEN` between them, or ``test:<number>``.
         seed: of the run; nothing is drawn.
 
     Raises:
         ReplicationError: a text is empty, too long or without a known word, or the number of texts is wrong.
     """
     corpus = config.corpus
-    like = f" {BETWEEN} ".join(lines[0] for lines in text.lines(corpus.test[0]))
-    expected = f"a text such as '{like}'" if len(corpus.texts) == 1 else f"two texts such as '{like}'"
+    texts = [f" {BETWEEN} ".join(sides) for sides in zip(*text.lines(corpus.test[0]), strict=True)]
+    like, kind = texts[0], "a text" if len(corpus.texts) == 1 else "two texts"
+    expected = f"{tried.TEST}0 to {tried.TEST}{len(texts) - 1} for a test text, or {kind} such as '{like}'"
+    if (number := tried.numbered(asked, len(texts))) is not None:
+        asked = texts[number]
     lines = [tried.not_empty(tidy(part), expected) for part in asked.split(BETWEEN)]
     if len(lines) != len(corpus.texts):
         raise ReplicationError(f"the input has {number_of(len(lines), 'text')}, but the model reads {expected}.")

@@ -58,14 +58,15 @@ def try_input(model: Any, data: PreparedSequences, config: SequenceRun, asked: s
 
 def _copied(model: Any, data: PreparedSequences, config: SequenceRun, asked: str) -> tried.Tried:
     corpus: Any = config.corpus
-    expected = f"{corpus.shortest} to {corpus.longest} numbers from 1 to {data.symbols - 1} with spaces between them"
+    lengths = f"{corpus.shortest} to {corpus.longest}" if corpus.shortest < corpus.longest else f"{corpus.longest}"
+    expected = f"{lengths} numbers from 1 to {data.symbols - 1} with spaces between them"
     word = _numbers(tried.not_empty(asked, expected), range(1, data.symbols), expected)
     tried.not_longer(len(word), corpus.longest, "the longest word")
     copy = continued(model, torch.tensor([[0, *word, 0, *word]]), len(word) + 1)[0, -len(word) :].tolist()
     right = sum(one == other for one, other in zip(word, copy, strict=True))
     notes = [f"As they were given: {right} of {number_of(len(word), 'symbol')}.", DRAWN]
     if len(word) < corpus.shortest:
-        notes.append(f"The model was trained with words of {corpus.shortest} to {corpus.longest} symbols.")
+        notes.append(f"The model was trained with words of {lengths} symbols.")
     return tried.Tried(" ".join(map(str, word)), " ".join(map(str, copy)), lines=notes)
 
 

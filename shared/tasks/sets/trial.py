@@ -51,6 +51,8 @@ def try_input(model: Any, data: PreparedSets, config: SetRun, asked: str, seed: 
     with torch.no_grad():
         outputs = model(batch.elements, batch.mask)
     read = number_of(batch.tokens, "element")
+    if corpus.asked != "count":  # pictures
+        read += ": " + "; ".join(" ".join(f"{value:.4g}" for value in row) for row in batch.elements[0].tolist())
     if corpus.asked == "number":
         return Tried(read, f"{outputs.item():.4f}")
     if corpus.asked == "count":
