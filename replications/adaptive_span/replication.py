@@ -6,7 +6,6 @@ from replications.adaptive_span import settings
 from replications.adaptive_span.cost import Cost, WithSpans
 from replications.adaptive_span.model import AdaptiveSpanTransformer
 from replications.adaptive_span.settings import ModelConfig
-from shared.tasks.language import task
 
 
 def build_model(config: ModelConfig, vocabulary: int, _: None) -> AdaptiveSpanTransformer:
@@ -14,4 +13,4 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> AdaptiveSpanTr
     return AdaptiveSpanTransformer(vocabulary=vocabulary, **config.model_dump())
 
 
-REPLICATION = WithSpans(task, settings, build_model, {"study": {"cost": Cost()}})
+REPLICATION = WithSpans(settings, build_model, {"study": {"cost": Cost()}})

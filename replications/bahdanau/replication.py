@@ -6,7 +6,6 @@ from replications.bahdanau import settings
 from replications.bahdanau.model import EncoderDecoder, RNNencdec, RNNsearch
 from replications.bahdanau.settings import ModelConfig
 from shared.tasks.replication import Replication
-from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
@@ -17,4 +16,4 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     return model(**sizes, **vocabularies)
 
 
-REPLICATION = Replication(task, settings, build_model)
+REPLICATION = Replication(settings, build_model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from replications.hierarchical_attention import settings
 from replications.hierarchical_attention.model import HierarchicalNetwork
 from replications.hierarchical_attention.settings import ModelConfig
-from shared.tasks.classification import task
 from shared.tasks.replication import Replication
 
 
@@ -14,4 +13,4 @@ def build_model(config: ModelConfig, vocabulary: int, classes: int) -> Hierarchi
     return HierarchicalNetwork(vocabulary=vocabulary, classes=classes, **config.model_dump())
 
 
-REPLICATION = Replication(task, settings, build_model)
+REPLICATION = Replication(settings, build_model)

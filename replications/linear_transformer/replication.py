@@ -24,7 +24,6 @@ from shared.config import build
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.layers.transformer import SelfAttention
 from shared.tasks.replication import Replication
-from shared.tasks.sequences import task
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -74,4 +73,4 @@ LAYERS: Layers = {
 }
 """Layers whose time and memory are measured: also linear attention, and Reformer's with 1, 4 and 8 rounds."""
 STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(_build), "generation": Generation(_build)}
-REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})
+REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
 from replications.luong import fast_align
 from replications.luong.settings import AlignerConfig
 from shared.data.tokenizers import Tokenizer

@@ -15,7 +15,6 @@ from shared.attention.alignments import (
     build_score,
 )
 from shared.tasks.replication import Replication
-from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
@@ -40,4 +39,4 @@ def _attention(config: ModelConfig) -> tuple[Score, Alignment] | None:
     return score, LocalPredictive(window=attention.window, size=config.hidden_size, first_word=attention.first_word)
 
 
-REPLICATION = Replication(task, settings, build_model, {"aligner": Aligning()})
+REPLICATION = Replication(settings, build_model, {"aligner": Aligning()})

@@ -15,7 +15,6 @@ from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.config import build
 from shared.tasks.replication import Replication
-from shared.tasks.sequences import task
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -56,4 +55,4 @@ LAYERS: Layers = {
 }
 """Layers whose time and memory are measured: also FAVOR+ with ReLU features and with those of softmax."""
 STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(_build)}
-REPLICATION = Replication(task, settings, build_model, {"study": STUDIES})
+REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -7,7 +7,6 @@ from replications.reformer.model import Reformer
 from replications.reformer.reversibility import Reversibility
 from replications.reformer.settings import ModelConfig
 from shared.tasks.replication import Replication
-from shared.tasks.sequences import task
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
@@ -15,4 +14,4 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
     return Reformer(symbols=vocabulary, causal=causal, **config.model_dump())
 
 
-REPLICATION = Replication(task, settings, build_model, {"study": {"reversibility": Reversibility(build_model)}})
+REPLICATION = Replication(settings, build_model, {"study": {"reversibility": Reversibility(build_model)}})

@@ -17,7 +17,6 @@ from replications.self_attentive.model import (
 )
 from replications.self_attentive.prior import Prior
 from replications.self_attentive.settings import ModelConfig
-from shared.tasks.classification import task
 from shared.tasks.replication import Replication
 
 
@@ -58,4 +57,4 @@ def _encoder(config: ModelConfig) -> Encoder:
     return pooled(embedding_size=config.d, hidden_size=config.u)
 
 
-REPLICATION = Replication(task, settings, build_model, {"prior": Prior()})
+REPLICATION = Replication(settings, build_model, {"prior": Prior()})

@@ -7,7 +7,6 @@ from replications.set_transformer.model import SetModel
 from replications.set_transformer.order import Order
 from replications.set_transformer.settings import ModelConfig
 from shared.tasks.replication import Replication
-from shared.tasks.sets import task
 
 
 def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) -> SetModel:
@@ -15,4 +14,4 @@ def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) ->
     return SetModel(elements=elements, outputs=outputs, **config.model_dump())
 
 
-REPLICATION = Replication(task, settings, build_model, {"study": {"order": Order(build_model)}})
+REPLICATION = Replication(settings, build_model, {"study": {"order": Order(build_model)}})

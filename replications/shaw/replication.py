@@ -6,7 +6,6 @@ from replications.shaw import settings
 from replications.shaw.model import RelativeTransformer
 from replications.shaw.settings import ModelConfig
 from shared.tasks.replication import Replication
-from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> RelativeTransformer:
@@ -14,4 +13,4 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     return RelativeTransformer(vocabulary=target_vocabulary, **config.model_dump())
 
 
-REPLICATION = Replication(task, settings, build_model)
+REPLICATION = Replication(settings, build_model)

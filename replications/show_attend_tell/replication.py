@@ -13,7 +13,6 @@ from replications.show_attend_tell.attention import (
 from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.settings import ModelConfig
-from shared.tasks.captioning import task
 from shared.tasks.replication import Replication
 from shared.vision.features import Grid
 
@@ -44,4 +43,4 @@ def _glimpse(config: ModelConfig, annotation_size: int) -> Glimpse:
     return SoftAttention(**sizes)
 
 
-REPLICATION = Replication(task, settings, build_model)
+REPLICATION = Replication(settings, build_model)

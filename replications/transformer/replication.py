@@ -11,7 +11,6 @@ from replications.transformer.settings import ModelConfig
 from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.tasks.replication import Replication
-from shared.tasks.translation import task
 
 
 def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Transformer:
@@ -38,4 +37,4 @@ def _positions(config: ModelConfig) -> nn.Module:
     return SinusoidalPositions(width=config.d_model) if config.positions.kind == "sinusoidal" else NoPositions()
 
 
-REPLICATION = Replication(task, settings, build_model, {"study": {"complexity": ComplexityStudy()}})
+REPLICATION = Replication(settings, build_model, {"study": {"complexity": ComplexityStudy()}})

@@ -9,7 +9,6 @@ from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoft
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
 from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import EvaluationSpeed
-from shared.tasks.language import task
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageRun
 from shared.tasks.replication import Replication
@@ -36,4 +35,4 @@ def _network(config: LanguageRun, text: PreparedLanguage) -> nn.Module:
     return build_model(config.checked_model(ModelConfig), *text.sizes)
 
 
-REPLICATION = Replication(task, settings, build_model, {"study": {"evaluation_speed": EvaluationSpeed(_network)}})
+REPLICATION = Replication(settings, build_model, {"study": {"evaluation_speed": EvaluationSpeed(_network)}})

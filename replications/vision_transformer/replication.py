@@ -5,7 +5,6 @@ from __future__ import annotations
 from replications.vision_transformer import settings
 from replications.vision_transformer.model import ConvolutionalNetwork, VisionTransformer
 from replications.vision_transformer.settings import ModelConfig
-from shared.tasks.classification import task
 from shared.tasks.replication import Replication
 
 OF_CONVOLUTION = {"side", "features", "stages", "groups", "dropout"}
@@ -20,4 +19,4 @@ def build_model(config: ModelConfig, vocabulary: int, classes: int) -> VisionTra
     return VisionTransformer(channels=vocabulary, classes=classes, **sizes)
 
 
-REPLICATION = Replication(task, settings, build_model)
+REPLICATION = Replication(settings, build_model)

@@ -2,7 +2,7 @@
 
 Every measure is registered once, where it is defined: those of several kinds of task in
 :mod:`shared.metrics.measures`, those of one kind in its ``measures`` module. Importing such a module registers what
-it holds.
+it holds, and :func:`shared.tasks.kinds.load_measures` does that.
 """
 
 from __future__ import annotations

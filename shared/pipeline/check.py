@@ -29,7 +29,7 @@ from shared.pipeline.search import Search, has_search
 from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
-from shared.tasks.kinds import load_measures, papers, settings_of
+from shared.tasks.kinds import load_measures, papers, part_of
 from shared.tasks.settings import check_model
 
 CARDS = Path("data")
@@ -172,7 +172,7 @@ def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> N
     """Check one layer of settings on its own, as another may override what is wrong in it."""
     refuse_huge(given, where)
     models, model = settings.models, given.pop("model", {})
-    check_part(settings_of(settings.kind), given, where=where)
+    check_part(part_of(settings.kind, "settings").RUN, given, where=where)
     section, routes = models.MODEL, [route for route in models.ROUTES if route in model]
     if len(routes) == 1:  # else they are refused when the variant is built
         kinds = models.ROUTES[routes[0]]
@@ -471,9 +471,9 @@ def make_update(runner: Any, config: Any) -> None:
     """
     import torch
 
-    batch, sizes = runner.task.random_batch(config)
+    batch, sizes = runner.part("module").random_batch(config)
     model = runner.model(config, sizes)
-    loss = runner.task.module(model, config, None).training_step(batch, 0)
+    loss = runner.part("module").module(model, config, None).training_step(batch, 0)
     if not torch.isfinite(loss):
         raise ValueError(f"its loss is {float(loss)}")
     loss.backward()

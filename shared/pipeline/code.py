@@ -3,8 +3,8 @@
 The check stage records a hash of this code, and all other stages depend on the record. A change of a comment, of a
 docstring or of code that a paper does not use therefore re-runs nothing. One rule decides what code belongs to a stage:
 
-* Training depends on all that the paper's model, the kind's module and the training loop import, on how the kind's task
-  hands out batches, and on the files that bind a paper to the pipeline.
+* Training depends on all that the paper's model, the kind's module and the training loop import, on how the kind's
+  corpus hands out batches, and on the files that bind a paper to the pipeline.
 * Evaluation depends on all that a replication imports, decoding and measures too, but not on claims and reports.
 * A report depends on everything.
 """
@@ -24,20 +24,19 @@ from shared.errors import ReplicationError
 from shared.pipeline.files import write_json
 from shared.records import read_if_whole
 from shared.reports.naming import FILE
-from shared.tasks.kinds import KINDS
 
 TOPS = ("shared", "replications", "benchmarks")
 """The project's packages."""
 STAGES = ("fetch", "prepare", "train", "evaluate", "report")
 FETCHING = "shared/data/fetch.py"
 """What fetches; its files are verified by hash, so its code concerns no later stage, although encoders import it."""
-PREPARING = ("corpus.py", "preparation.py")
-"""Modules of a kind that prepare a fetched data set for training; not every kind has ``preparation.py``."""
+PARTS = ("corpus.py", "module.py", "evaluation.py", "measures.py")
+"""Files of a kind that prepare data, train and judge."""
 TRAINING = ("model.py", "module.py", "fast_align.py")
 """Files that training runs, with all that they import: validation selects the best weights, so that what it decodes and
 scores with counts. The statistical aligner is trained too."""
-HANDING = ("task.py", "aligners.py")
-"""Files of a kind that open data and hand out batches; training runs all that they import but for :data:`JUDGING`."""
+HANDING = ("corpus.py", "aligners.py")
+"""Files that open data and hand out batches; training runs all that they import but for :data:`JUDGING`."""
 BINDING = ("replication.py", "settings.py")
 """Files that say which model a variant has; of what else they import, training runs nothing."""
 JUDGING = ("shared/decoding/*", "shared/metrics/*", "shared/tasks/*/evaluation.py", "shared/tasks/*/measures.py")
@@ -61,19 +60,17 @@ def code_of(kind: str, *papers: str, sources: Sources | None = None) -> dict[str
     Raises:
         ReplicationError: there is no such paper, or a file is not Python.
     """
-    package, homes = KINDS[kind].replace(".", "/"), [f"replications/{paper}" for paper in papers]
+    package, homes = f"shared/tasks/{kind}", [f"replications/{paper}" for paper in papers]
     sources = sources or Sources()
-    everything = sources.closure(
-        [f"{home}/replication.py" for home in homes] + [f"{package}/module.py", "shared/training/run.py"]
-    )
+    own = [f"{home}/replication.py" for home in homes] + [f"{package}/{name}" for name in PARTS]
+    everything = sources.closure([*own, "shared/training/run.py"])
     training, handing, binding = (
         [path for path in everything if Path(path).name in names] for names in (TRAINING, HANDING, BINDING)
     )
-    preparing = [f"{package}/{name}" for name in PREPARING]
     shown = [f"{homes[0]}/report.py", f"{package}/report.py", *REPORT]
     stages = {
         "fetch": sources.closure([FETCHING]),
-        "prepare": sources.closure(path for path in preparing if Path(path).is_file()),
+        "prepare": sources.closure([f"{package}/corpus.py"]),
         "train": sources.closure(["shared/training/run.py", *training])
         | sources.closure(handing, skipped=(*JUDGING, *REPORTING))
         | {*binding},

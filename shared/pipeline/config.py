@@ -19,7 +19,7 @@ from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
-from shared.tasks.kinds import KINDS, papers, settings_of
+from shared.tasks.kinds import KINDS, papers, part_of
 from shared.tasks.settings import RunConfig
 
 Section = dict[str, Any]
@@ -248,7 +248,7 @@ class ScaleFile:
         layers = [each.model_dump(exclude_unset=True) for each in (self.identities[variant], own)] + [changes or {}]
         value, where = reduce(merge, [self._task(own.task).sections, *layers]), f"{self.path}: variants.{variant}"
         refuse_huge(value, where)
-        run = build(settings_of(self.kind), value, where=where)
+        run = build(part_of(self.kind, "settings").RUN, value, where=where)
         run = run.at(str(self.path), variant, reduce(merge, [layer.get("model", {}) for layer in layers]))
         return run if changes else self._runs.setdefault(variant, run)
 

@@ -124,10 +124,10 @@ def cost_of(runner: Any, config: Any) -> Operations:
 
     from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 
-    batch, sizes = runner.task.random_batch(config)
+    batch, sizes = runner.part("module").random_batch(config)
     with FakeTensorMode(allow_non_fake_inputs=True) as shapes, _assumed():
         model = runner.model(config, sizes)
-        module = runner.task.module(model, config, None)
+        module = runner.part("module").module(model, config, None)
         batch = tree_map(lambda part: shapes.from_tensor(part) if isinstance(part, torch.Tensor) else part, batch)
         products = count_operations(module.training_step, batch, 0)
     updates = config.training.updates

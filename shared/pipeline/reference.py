@@ -28,7 +28,7 @@ from shared.pipeline.files import render, write_text
 from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
 from shared.reports.paper import Paper
-from shared.tasks.kinds import KINDS, load_measures, papers, settings_of
+from shared.tasks.kinds import KINDS, load_measures, papers, part_of
 
 PATH = Path("docs/REFERENCE.md")
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}",
@@ -51,7 +51,7 @@ def reference() -> str:
     load_measures()
     roots: dict[str, list[Any]] = {"`params.yaml`": [Params], "`search.yaml`": [Tried, Same]}
     roots |= {"`data/<name>.yaml`": [Card], "`replications/<paper>/paper.yaml`": [Paper]}
-    roots |= {f"Kind of task: {kind}": [settings_of(kind)] for kind in KINDS}
+    roots |= {f"Kind of task: {kind}": [part_of(kind, "settings").RUN] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
         routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in settings.ROUTES.values()]

@@ -19,7 +19,7 @@ from shared.pipeline.provenance import git
 from shared.records import read_record
 from shared.reports import document as doc
 from shared.reports.paper import Paper
-from shared.tasks.kinds import kind_report, load_measures
+from shared.tasks.kinds import load_measures, part_of
 from shared.tasks.settings import trains_network
 
 LARGER = {"quick": "bench", "bench": "paper_scale"}
@@ -40,7 +40,7 @@ def report_stage(paper: str, scale: str) -> None:
 
     load_measures()
     settings = ScaleFile(paper, scale)
-    kind, left_out = kind_report(settings.kind), _not_run(settings)
+    kind, left_out = part_of(settings.kind, "report").REPORT, _not_run(settings)
     folder, final = REPLICATIONS / paper, Path("reports") / scale / paper
     plan, found, ledger = plans.load_plan(settings), plans.load_found(settings), plans.ledger_of(settings)
     used, lacks = search.in_use(settings), search.untuned(settings)

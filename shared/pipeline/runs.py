@@ -353,6 +353,7 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
 
     settings = ScaleFile(paper, scale)
     config = settings.run(variant)
+    load_measures(settings.kind)
     runner, own = runner_of(load_replication(paper), config)
     folder, prepared = settings.folder(variant), prepared_for(settings, config, members[0])
     trained = [folder / "train" / f"seed{seed}" for seed in members]

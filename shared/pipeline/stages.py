@@ -15,7 +15,7 @@ from shared.pipeline.files import made_anew, prepared_folder, run_folder, split_
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
-from shared.tasks.kinds import task_of
+from shared.tasks.kinds import part_of
 from shared.tasks.settings import RunConfig
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def features_stage(name: str, scale: str) -> None:
         raise ReplicationError(
             f"{name} has no images to encode; run 'python -m shared.pipeline prepare {name} --scale {scale}' at once."
         )
-    kind = task_of(settings.kind)
+    kind = part_of(settings.kind, "corpus")
     if not hasattr(kind, "features"):
         raise ReplicationError(
             f"{settings.path}: tasks of kind '{settings.kind}' have no pictures to encode; take '{task}' out of "
@@ -77,7 +77,7 @@ def prepare_stage(name: str, scale: str) -> None:
     corpus = settings.corpus(task)
     dataset, manifest = _fetched(corpus.dataset)
     with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
-        summary = task_of(settings.kind).prepare(corpus, dataset, partial)
+        summary = part_of(settings.kind, "corpus").prepare(corpus, dataset, partial)
         for key, size in summary.items():
             if key.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):
                 raise ReplicationError(
@@ -118,7 +118,7 @@ def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     if read_if_whole(drawn / "drawn.json") != {"of": of}:
         with made_anew(drawn) as partial, TemporaryDirectory() as files:
             draw_again(config.corpus.dataset, seed, Path(files))
-            task_of(settings.kind).prepare(config.corpus, Path(files), partial)
+            part_of(settings.kind, "corpus").prepare(config.corpus, Path(files), partial)
             write_json(partial / "drawn.json", {"of": of})
     return drawn
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from shared.pipeline.runs import chosen_seeds, runnable
 from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_record
-from shared.tasks.kinds import KINDS, large_imports, load_replication, task_of
+from shared.tasks.kinds import large_imports, load_replication, part_of
 from shared.tasks.settings import trains_network
 
 PUBLISHED = "pretrained"
@@ -107,9 +106,9 @@ def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
         write_json(of / "about.json", about)
         tasks = out / "tasks" / config.task
         shutil.copytree(prepared, tasks, ignore=shutil.ignore_patterns("train", "valid"))
-        trial = import_module(f"{KINDS[settings.kind]}.trial")
+        trial = part_of(settings.kind, "trial")
         if hasattr(trial, "publish"):
-            trial.publish(task_of(settings.kind).open_data(config, prepared), config, tasks)
+            trial.publish(part_of(settings.kind, "corpus").open_data(config, prepared), config, tasks)
     print(f"{folder}: the weights of {name}, seed {record['seed']}.")
 
 

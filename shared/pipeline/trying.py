@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +24,7 @@ from shared.pipeline.trained import TrainedModel, load_model
 from shared.reports import document as doc
 from shared.reports.explorer import Attention, explorer_of
 from shared.reports.page import as_one_file, render
-from shared.tasks.kinds import KINDS
+from shared.tasks.kinds import part_of
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
 PAGES = Path("reports/tried")
@@ -63,7 +62,7 @@ def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, pag
 
 def answer(model: TrainedModel, text: str) -> Tried:
     """What a model makes of an input, with whose weights these are in its last line; errors as of :func:`try_stage`."""
-    trial = import_module(f"{KINDS[model.config.kind]}.trial")
+    trial = part_of(model.config.kind, "trial")
     tried: Tried = trial.try_input(model.network, model.data, model.config, text, model.seed)
     return replace(tried, lines=[*tried.lines, model.origin])
 

@@ -57,3 +57,8 @@ def every_batch(split: Any, *, tokens: int | None = None, sentences: int | None 
 def validation_batches(split: Any) -> list[Any]:
     """A validation split in batches of one size, whatever that of training is."""
     return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]
+
+
+def full_batch_size(batch: BatchConfig, length: int) -> int:
+    """How many examples of ``length`` symbols a full batch has."""
+    return batch.sentences or max(1, (batch.tokens or length) // length)

@@ -1,15 +1,29 @@
 """The kinds of task, the one place where a kind is registered; and the papers, by name.
 
-A kind is a package with the modules ``settings`` (``RUN``, the settings of a variant), ``measures``, which registers
-the kind's measures, ``report`` (``REPORT``, what reports of the kind show), ``module`` and ``task``. They are imported
-when they are first asked for: nothing waits for the other kinds, and the settings of a kind need no torch.
+A kind is a package ``shared.tasks.<kind>``. Its modules are imported when they are first asked for: nothing waits for
+the other kinds, and settings, measures and reports need no torch.
+
+* ``settings`` has ``RUN``, the settings of a variant.
+* ``corpus`` has ``prepare(corpus, dataset, out)``, which turns a fetched data set into what training reads and returns
+  a summary; where there are pictures, ``features(corpus, dataset, out)`` encodes them first. ``open_data(config,
+  prepared)`` opens what was prepared. It has ``sizes``, the two arguments of ``build_model`` that depend on the data;
+  ``batches(training, seed)``, from a batch's number to that batch of training and all that follow it; and
+  ``valid(training)``, the batches of the validation split.
+* ``module`` says what a model must be able to do. ``module(model, config, data)`` returns the
+  :class:`shared.training.module.TrainingModule`; ``data`` is None for one that is not validated.
+  ``random_batch(config)`` returns a batch of random symbols as large as in training, and such ``sizes``.
+* ``evaluation`` has ``evaluate(replication, config, data, trained, out)``, which judges one trained seed, or several
+  together as an ensemble, by their folders, and returns metrics; and ``describe(config)``, for the reader of
+  ``metrics.json``: ``signatures`` of the metrics, and what one ``token`` is.
+* ``measures`` registers the kind's measures; ``report`` has ``REPORT``, what reports of the kind show.
+* ``trial`` has ``try_input(model, data, config, asked, seed)``, which gives a trained model one input.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,52 +32,28 @@ from shared.config import check_name
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
-    from shared.reports.exhibits import KindReport
     from shared.tasks.replication import Replication
-    from shared.tasks.settings import RunConfig
 
-KINDS: Mapping[str, str] = {
-    "translation": "shared.tasks.translation",
-    "classification": "shared.tasks.classification",
-    "captioning": "shared.tasks.captioning",
-    "language": "shared.tasks.language",
-    "sequences": "shared.tasks.sequences",
-    "sets": "shared.tasks.sets",
-}
-"""Kind of task to its package."""
+KINDS = ("translation", "classification", "captioning", "language", "sequences", "sets")
 
 
-def settings_of(kind: str) -> type[RunConfig]:
-    """The class that checks the settings of a variant of this kind.
+def part_of(kind: str, part: str) -> Any:
+    """A module of a kind, such as its ``settings``.
 
     Raises:
         ReplicationError: there is no such kind.
     """
-    settings: type[RunConfig] = _module(kind, "settings").RUN
-    return settings
-
-
-def task_of(kind: str) -> Any:
-    """The module ``task`` of this kind, whose functions :class:`shared.tasks.replication.Replication` lists."""
-    with large_imports():
-        return _module(kind, "task")
-
-
-def kind_report(kind: str) -> KindReport:
-    """What reports of papers of this kind show beside what all reports show."""
-    report: KindReport = _module(kind, "report").REPORT
-    return report
-
-
-def load_measures() -> None:
-    """Register the measures of all kinds; without torch, Lightning and matplotlib."""
-    for kind in KINDS:
-        _module(kind, "measures")
-
-
-def _module(kind: str, name: str) -> Any:
     check_name(kind, KINDS, "there is no kind of task")
-    return importlib.import_module(f"{KINDS[kind]}.{name}")
+    with large_imports():
+        return importlib.import_module(f"shared.tasks.{kind}.{part}")
+
+
+def load_measures(*kinds: str) -> None:
+    """Register the measures that several kinds have, and those of some kinds, of all by default."""
+    import shared.metrics.measures  # noqa: F401
+
+    for kind in kinds or KINDS:
+        part_of(kind, "measures")
 
 
 def papers() -> list[str]:

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from shared.tasks.kinds import large_imports, load_replication
+from shared.tasks.kinds import large_imports, load_replication, part_of
 from shared.tasks.settings import BorrowedConfig, RunConfig, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
-from shared.training.config import BatchConfig
 
 TIMED = 8
 """Number of updates whose mean time estimates the cost of one; they include batches of short and of long texts."""
@@ -26,33 +25,20 @@ TIMED = 8
 class Replication:
     """What a paper's ``replication.py`` gives the stages, under the name ``REPLICATION``.
 
-    The module ``task`` of each kind has these functions:
-
-    * ``prepare(corpus, dataset, out)`` turns a fetched data set into what training reads and returns a summary; where
-      there are pictures, ``features(corpus, dataset, out)`` encodes them first.
-    * ``open_data(config, prepared)`` opens what was prepared. It has ``sizes``, the two arguments of ``build_model``
-      that depend on the data; ``batches(training, seed)``, from a batch's number to that batch of training and all that
-      follow it; and ``valid(training)``, the batches of the validation split.
-    * ``random_batch(config)`` returns a batch of random symbols as large as in training, and such ``sizes``.
-    * ``module(model, config, data)`` returns the :class:`shared.training.module.TrainingModule`; ``data`` is None for
-      one that is not validated.
-    * ``evaluate(replication, config, data, trained, out)`` judges one trained seed, or several together as an ensemble,
-      by their folders, and returns metrics.
-    * ``describe(config)`` returns ``signatures`` of the metrics and what one ``token`` is, for the reader of
-      ``metrics.json``.
-
     Attributes:
-        task: that module, ``shared.tasks.<kind>.task``.
-        settings: the paper's module ``settings``.
+        settings: the paper's module ``settings``, whose ``KIND`` says which kind its tasks are of.
         build_model: returns an untrained model from a checked ``model`` section and the two ``sizes``; the kind's
-            module ``task`` says what the model must be able to do.
+            ``module.py`` says what the model must be able to do.
         runners: key of a ``model`` section to the :class:`Study` of such variants, or to several by name.
     """
 
-    task: Any
     settings: Any
     build_model: Callable[[Any, int, Any], nn.Module]
     runners: Mapping[str, Study | Mapping[str, Study]] = field(default_factory=dict)
+
+    def part(self, name: str) -> Any:
+        """A module of the kind of the paper's tasks, as :mod:`shared.tasks.kinds` lists them."""
+        return part_of(self.settings.KIND, name)
 
     def cannot_run(self, config: RunConfig) -> str | None:
         """The reason why this machine cannot run the variant, such as a missing package; networks run everywhere."""
@@ -60,7 +46,7 @@ class Replication:
 
     def open(self, config: RunConfig, prepared: Path) -> Any:
         """The prepared task."""
-        return self.task.open_data(config, prepared)
+        return self.part("corpus").open_data(config, prepared)
 
     def model(self, config: RunConfig, sizes: tuple[int, Any]) -> nn.Module:
         """The untrained model of a run."""
@@ -70,7 +56,7 @@ class Replication:
         """The model's parameters, and processor seconds of an update on the prepared task here."""
         data = self.open(config, prepared)
         model = self.model(config, data.sizes)
-        module, seconds = self.task.module(model, config, data), []
+        module, seconds = self.part("module").module(model, config, data), []
         optimizer = module.configure_optimizers()
         for number, batch in enumerate(islice(data.batches(config.training, 0)(0), TIMED + 1)):
             begin = time.process_time()
@@ -98,7 +84,7 @@ class Replication:
         data = self.open(config, prepared)
         torch.manual_seed(seed)
         model = self.model(config, data.sizes)
-        module, batches = self.task.module(model, config, data), data.batches(config.training, seed)
+        module, batches = self.part("module").module(model, config, data), data.batches(config.training, seed)
         record = train_run(
             module, config.training, batches=batches, valid=data.valid(config.training), seed=seed, **run
         )
@@ -117,12 +103,14 @@ class Replication:
         Writes ``examples.jsonl.gz`` and, where there is attention to show, ``attention.npz`` into ``out``; returns
         metrics.
         """
-        metrics: Mapping[str, float] = self.task.evaluate(self, config, self.open(config, prepared), trained, out)
+        metrics: Mapping[str, float] = self.part("evaluation").evaluate(
+            self, config, self.open(config, prepared), trained, out
+        )
         return metrics
 
     def descriptions(self, config: RunConfig) -> Mapping[str, Any]:
         """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
-        descriptions: Mapping[str, Any] = self.task.describe(config)
+        descriptions: Mapping[str, Any] = self.part("evaluation").describe(config)
         return descriptions
 
 
@@ -184,11 +172,6 @@ def seed_of(trained: Sequence[Path]) -> int:
 def ready(model: nn.Module) -> nn.Module:
     """The model in evaluation mode, on a GPU where there is one."""
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-
-
-def full_batch_size(batch: BatchConfig, length: int) -> int:
-    """How many examples of ``length`` symbols a full batch has."""
-    return batch.sentences or max(1, (batch.tokens or length) // length)
 
 
 def _parameters(model: nn.Module) -> int:

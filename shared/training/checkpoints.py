@@ -1,4 +1,4 @@
-"""Reading and writing checkpoints; kept apart from training so that evaluation does without Lightning's start-up."""
+"""Reading and writing checkpoints; kept apart from training so that evaluation does without Lightning Fabric."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def save_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Load the weights that a Lightning module held under ``model`` into the bare model."""
+    """Load the weights that a module held under ``model`` when it was trained into the bare model."""
     weights = load_checkpoint(path)["state_dict"]
     model.load_state_dict({key.removeprefix("model."): value for key, value in weights.items()})

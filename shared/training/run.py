@@ -1,4 +1,4 @@
-"""One run: a Lightning module trained for a number of updates, killed at any moment, continued to the same weights.
+"""One run: a module trained for a number of updates, killed at any moment, continued to the same weights.
 
 What makes a continued run bit-identical: batch i depends on (seed, i) alone, the random generator is seeded anew before
 every batch from (seed, i), and a checkpoint holds everything else. A checkpoint carries the fingerprint of parameters,

@@ -54,11 +54,11 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command of the pipeline in the current folder; the toys' pictures have an encoder without weights."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may ignore it
     if arguments[0] == "features":
-        from shared.tasks.captioning import preparation
+        from shared.tasks.captioning import corpus
         from tests.tasks.captioning.squares import Colours
 
-        preparation.fetch = lambda dataset, **_: None  # type: ignore[assignment]
-        preparation.build_encoder = lambda config, **_: Colours()  # type: ignore[assignment]
+        corpus.fetch = lambda dataset, **_: None  # type: ignore[assignment]
+        corpus.build_encoder = lambda config, **_: Colours()  # type: ignore[assignment]
     from shared.pipeline.__main__ import main
 
     return main(arguments)

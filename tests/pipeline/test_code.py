@@ -40,7 +40,7 @@ def write(folder, files):
 def project(tmp_path, monkeypatch):
     """A small project: a model, and modules of which each is imported in another way."""
     write(tmp_path, {
-        "replications/toy/replication.py": "import replications.toy.model, shared.tasks.copies.task, shared.config",
+        "replications/toy/replication.py": "import replications.toy.model, shared.config",
         "replications/toy/model.py": MODEL,
         "replications/toy/report.py": "from shared.reports import figures",
         "shared/config.py": "import os",
@@ -72,13 +72,12 @@ def project(tmp_path, monkeypatch):
         "shared/reports/figures.py": "",
         "shared/pipeline/report.py": "from shared.pipeline import plan",
         "shared/pipeline/plan.py": "",
-        "shared/tasks/copies/task.py": "from shared.tasks.copies import corpus, evaluation",
         "shared/tasks/copies/corpus.py": "",
         "shared/tasks/copies/evaluation.py": "from shared import metrics",
         "shared/tasks/copies/module.py": "",
+        "shared/tasks/copies/measures.py": "",
         "shared/tasks/copies/report.py": "",
     })  # fmt: skip
-    monkeypatch.setitem(code.KINDS, "copies", "shared.tasks.copies")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -96,9 +95,10 @@ MODELS = {
 def test_every_stage_depends_on_the_code_that_it_runs(project):
     assert set(stage("fetch")) == {"shared/data/fetch.py", "shared/data/cards.py"}
     assert set(stage("prepare")) == {"shared/tasks/copies/corpus.py"}
-    kind = {f"shared/tasks/copies/{name}.py" for name in ("task", "corpus", "module")}
+    kind = {f"shared/tasks/copies/{name}.py" for name in ("corpus", "module")}
     assert set(stage("train")) == MODELS | kind
-    judged = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/tasks/copies/evaluation.py"}
+    judged = {"shared/metrics/__init__.py", "shared/metrics/score.py"}
+    judged |= {f"shared/tasks/copies/{name}.py" for name in ("evaluation", "measures")}
     assert set(stage("evaluate")) == MODELS | kind | judged | {"shared/config.py"}
     judging = {f"shared/pipeline/{name}.py" for name in ("report", "plan")}
     shown = judging | {"shared/reports/figures.py", "shared/reports/report.py", "shared/tasks/copies/report.py"}
@@ -175,7 +175,9 @@ def test_a_papers_other_files_train_if_its_model_uses_them(project):
     })  # fmt: skip
     own = {f"replications/toy/{name}.py" for name in ("replication", "model", "layers", "settings")}
     assert {path for path in stage("train") if path.startswith("replications/")} == own
-    assert stage("evaluate").keys() - stage("train").keys() == {"replications/toy/study.py"}
+    assert {path for path in stage("evaluate") if path.startswith("replications/")} == own | {
+        "replications/toy/study.py"
+    }
 
 
 def test_what_was_found_is_kept_and_found_anew_where_a_file_has_changed(project, monkeypatch):
@@ -221,13 +223,14 @@ def test_of_each_paper_here_all_that_matters_is_in_its_stages(monkeypatch):
         lent = lenders(*map(settings.run, settings.variants))
         stages = code_of(settings.kind, paper, *lent)
         assert list(stages) == list(STAGES)
-        package = KINDS[settings.kind].replace(".", "/")
+        package = f"shared/tasks/{settings.kind}"
         assert {f"replications/{paper}/model.py", f"replications/{paper}/settings.py"} <= stages["train"].keys()
         assert {"shared/training/run.py", "shared/training/optimizers.py", f"{package}/module.py"} <= stages[
             "train"
         ].keys()
-        assert f"{package}/evaluation.py" in stages["evaluate"].keys() - stages["train"].keys()
+        judging = {f"{package}/evaluation.py", f"{package}/measures.py", "shared/metrics/measures.py"}
+        assert judging <= stages["evaluate"].keys() - stages["train"].keys()
         assert f"{package}/report.py" in stages["report"].keys() - stages["evaluate"].keys()
         foreign = {f"replications/{other}/" for other in papers() if other not in {paper, *lent}}
-        foreign |= {other.replace(".", "/") + "/" for other in KINDS.values() if other != KINDS[settings.kind]}
+        foreign |= {f"shared/tasks/{other}/" for other in KINDS if other != settings.kind}
         assert not [path for path in stages["report"] if path.startswith(tuple(foreign))], paper

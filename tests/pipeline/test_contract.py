@@ -15,7 +15,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.costs import estimate
-from shared.tasks.captioning import preparation as caption_preparation
+from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning.corpus import ImageBatch
 from shared.tasks.kinds import load_replication
 from tests.pipeline.scratch import change_yaml
@@ -88,8 +88,8 @@ def enter(root, patch):
     patch.chdir(root)
     patch.syspath_prepend(str(root))
     patch.setattr("replications.__path__", [str(root / "replications")])
-    patch.setattr(caption_preparation, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
-    patch.setattr(caption_preparation, "build_encoder", lambda config, **_: Colours())
+    patch.setattr(captioned, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
+    patch.setattr(captioned, "build_encoder", lambda config, **_: Colours())
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +145,12 @@ def tensors(batch):
 
 def test_a_random_batch_is_as_large_as_one_of_the_data_and_can_be_trained_on(paper):
     run, replication, data = opened(paper)
-    (real,), (batch, sizes) = islice(data.batches(run.training, 3)(0), 1), replication.task.random_batch(run)
+    (real,), (batch, sizes) = islice(data.batches(run.training, 3)(0), 1), replication.part("module").random_batch(run)
     assert sizes[0] >= data.sizes[0]
     assert type(batch) is type(real)
     for ours, theirs in zip(tensors(batch), tensors(real), strict=False):  # regions may be there or not
         assert (ours.dtype, ours.dim(), len(ours)) == (theirs.dtype, theirs.dim(), run.training.batch.sentences)
-    module = replication.task.module(replication.model(run, sizes), run, None)
+    module = replication.part("module").module(replication.model(run, sizes), run, None)
     assert module.training_step(batch, 0).isfinite()
     assert module.items(batch) >= len(tensors(batch)[0])
 

@@ -30,9 +30,9 @@ def test_shapes_give_the_operations_of_real_tensors(name):
     config = ScaleFile(paper, scale).run(variant)
     runner, config = network_of(load_replication(paper), config)
     found = cost_of(runner, config)
-    batch, sizes = runner.task.random_batch(config)
+    batch, sizes = runner.part("module").random_batch(config)
     model = runner.model(config, sizes)
-    counted = count_operations(runner.task.module(model, config, None).training_step, batch, 0)
+    counted = count_operations(runner.part("module").module(model, config, None).training_step, batch, 0)
     training = config.training
     each = OPERATIONS_PER_MULTIPLY_ADD * FORWARD_PASSES * training.accumulate * counted
     assert found.parameters == sum(parameter.numel() for parameter in model.parameters())

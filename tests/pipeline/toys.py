@@ -229,8 +229,7 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
     )
     (home / "replication.py").write_text(
         f"from replications.{home.name} import settings\nfrom {toy.models} import Toy\n"
-        f"from shared.tasks.{kind} import task\nfrom tests.pipeline.toys import Breaking\n\n"
-        "REPLICATION = Breaking(task, settings, Toy)\n"
+        "from tests.pipeline.toys import Breaking\n\nREPLICATION = Breaking(settings, Toy)\n"
     )
     (home / "report.py").write_text("FIGURES = ()\n")
     write_yaml(home / "paper.yaml", {

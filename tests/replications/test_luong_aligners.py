@@ -57,7 +57,7 @@ def corpus(folder, tokenizer=None):
     out = folder / "out"
     out.mkdir()
     settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
-    REPLICATION.task.prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
+    REPLICATION.part("corpus").prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
     return out
 
 

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import torch
 
-from shared.tasks.kinds import task_of
 from shared.tasks.replication import Replication, runner_of
 
 
@@ -23,7 +22,7 @@ class Trained:
 def paper(kind, model, build_model, routes=(), runners=(), **settings):
     """A replication of toys: ``model`` checks the settings of networks."""
     module = SimpleNamespace(KIND=kind, MODEL=model, ROUTES=dict(routes), **settings)
-    return Replication(task_of(kind), module, build_model, dict(runners))
+    return Replication(module, build_model, dict(runners))
 
 
 def train(replication, config, prepared, folder):

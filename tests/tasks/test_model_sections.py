@@ -12,7 +12,7 @@ import pytest
 
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.tasks.kinds import load_replication, task_of
+from shared.tasks.kinds import load_replication
 from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import SequenceRun
 from shared.tasks.settings import check_model, find_route
@@ -51,7 +51,6 @@ def test_no_settings_import_torch() -> None:
 def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
     settings, replication = paper(name), load_replication(name)
     assert replication.settings is settings
-    assert replication.task is task_of(settings.KIND)
     assert replication.runners.keys() == settings.ROUTES.keys() - {"paper"}
     for key, runner in replication.runners.items():
         assert isinstance(runner, Study) or runner.keys() == settings.ROUTES[key].keys()

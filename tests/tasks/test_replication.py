@@ -69,7 +69,7 @@ def prepared(tmp_path_factory):
             )
     out = folder / "out"
     out.mkdir()
-    REPLICATION.task.prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
+    REPLICATION.part("corpus").prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
     return out
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from shared.config import build
 from shared.errors import ReplicationError
-from shared.tasks.kinds import settings_of
+from shared.tasks.kinds import part_of
 
 WORDS = {"kind": "words", "size": 20}
 PIECES = {"kind": "sentencepiece", "size": 20}
@@ -94,7 +94,7 @@ def task(corpus):
     if kind == "language":
         sections["training"] = TRAINING | {"batch": {"sentences": 6, "length": 8}}
         sections["evaluation"] = {"length": 8, "reach": {"memory": 4}, "columns": 2}
-    return settings_of(kind), {"task": "toy", **sections}
+    return part_of(kind, "settings").RUN, {"task": "toy", **sections}
 
 
 @pytest.mark.parametrize("corpus", CORPORA)

@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-import shared.tasks.captioning.measures  # noqa: F401  registers what evaluation computes
 from shared.data.fetch import fetch
 from shared.data.generated.scene_captions import scene_truth
 from shared.data.generated.scenes import SceneSplit

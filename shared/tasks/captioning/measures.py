@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
 from shared.metrics.captioning import corpus_meteor
 from shared.metrics.quantities import (
     Corpus,

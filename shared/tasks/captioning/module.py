@@ -1,4 +1,10 @@
-"""The Lightning module of models that describe images: their loss and validation, and nothing of the model itself."""
+"""How models that say in words what an image shows are trained: their loss and validation.
+
+A model can be called as ``model(features, captions, regions)``, returns a
+:class:`shared.tasks.captioning.corpus.Captioned`, has ``start(features)`` and is an
+:class:`shared.decoding.protocol.IncrementalDecoder`. It is built of its settings, the size of the vocabulary and the
+grid of the annotations.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +18,14 @@ from torch import Tensor, nn
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.decoding.sampling import greedy_search
-from shared.metrics.captioning import bleu_statistics
+from shared.metrics.captioning import bleu_statistics, require_scorers
 from shared.metrics.translation import corpus_bleu
-from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
-from shared.tasks.captioning.settings import CaptioningTraining
+from shared.tasks.batches import full_batch_size
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
+from shared.tasks.captioning.settings import CaptioningRun, CaptioningTraining
 from shared.training.module import TrainingModule
+from shared.vision.features import Grid
+from shared.vision.settings import LAYERS
 
 
 class CaptioningModule(TrainingModule):
@@ -87,3 +96,25 @@ class CaptioningModule(TrainingModule):
             begin=BOS, end=EOS, padding=PAD, minimum=least, maximum=torch.full_like(least, self._longest)
         )
         return greedy_search(model, model.start(features), constraints).best()
+
+
+def module(model: nn.Module, config: CaptioningRun, data: PreparedCaptions | None) -> nn.Module:
+    """The module that is trained, if what will judge its model, such as Java, is there."""
+    if data is None:
+        return CaptioningModule(model, config.training, decode=lambda captions: [], longest=1)
+    require_scorers(config.evaluation.metrics, config.evaluation.tokenisation)
+    longest = int(data.split("train").lengths[0].max())
+    return CaptioningModule(model, config.training, data.tokenizer.decode, longest)
+
+
+def random_batch(config: CaptioningRun) -> tuple[CaptionBatch, tuple[int, Grid]]:
+    """A batch of random symbols as large as in training, and the sizes of the vocabulary and of the annotations."""
+    encoder, symbols, length = config.corpus.encoder, config.corpus.tokenizer.size, (config.corpus.max_words or 20) + 1
+    layer = LAYERS[encoder.name][encoder.layer]
+    side = encoder.side // layer.stride // encoder.pool
+    count, places = full_batch_size(config.training.batch, length), side * side
+    captions = torch.randint(EOS + 1, symbols, (count, length))
+    captions[:, -1] = EOS
+    regions = torch.full((count, length, places), 1 / places)  # for models that are told where to look
+    batch = CaptionBatch(torch.rand(count, places, layer.size), captions, regions)
+    return batch, (symbols, Grid(rows=side, columns=side, size=layer.size))

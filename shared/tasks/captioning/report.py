@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import shared.tasks.captioning.measures  # noqa: F401  registers what is shown
 from shared.claims.results import RunResults, read_curve
 from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure

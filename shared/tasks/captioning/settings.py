@@ -63,4 +63,4 @@ class CaptioningRun(ExampleRun):
 
 
 RUN = CaptioningRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

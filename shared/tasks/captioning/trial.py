@@ -14,9 +14,8 @@ from shared.data.photos import decode
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks import tried
-from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
+from shared.tasks.captioning.corpus import PreparedCaptions, features_folder, trained_encoder
 from shared.tasks.captioning.evaluation import search
-from shared.tasks.captioning.preparation import trained_encoder
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun
 from shared.vision.features import load_features
 

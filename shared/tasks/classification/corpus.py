@@ -18,7 +18,7 @@ from shared.data.storage import load_arrays, read_columns, read_lines, save_arra
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, training_batches, validation_batches
-from shared.tasks.classification.settings import ClassificationTraining, ClassifiedCorpusConfig
+from shared.tasks.classification.settings import ClassificationRun, ClassificationTraining, ClassifiedCorpusConfig
 
 TEXTS = ("first.txt", "second.txt")
 """Where the lines of the first and, if there is one, the second text of a split are kept."""
@@ -141,6 +141,11 @@ class PreparedClassification:
         """
         path = self.folder / name / "evidence.txt"
         return [[int(i) for i in line.split()] for line in read_lines(path)] if path.exists() else None
+
+
+def open_data(config: ClassificationRun, prepared: Path) -> PreparedClassification:
+    """What the prepare stage left in a folder."""
+    return PreparedClassification.load(prepared)
 
 
 def prepare(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import shared.tasks.classification.measures  # noqa: F401  registers what evaluation computes
 from shared.attention.structured import redundancy_penalty
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray

@@ -1,12 +1,22 @@
-"""The Lightning module of classifiers of texts: their loss, and nothing of the model itself."""
+"""How classifiers of texts, or of pairs of texts, are trained.
+
+A model can be called as ``model(texts, masks)`` and returns a
+:class:`shared.tasks.classification.corpus.Classified`. It is built of its settings and the sizes of the vocabulary and
+of the set of classes.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from shared.tasks.classification.corpus import ClassifiedBatch
-from shared.tasks.classification.settings import ClassificationTraining
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS
+from shared.tasks.batches import full_batch_size
+from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText
+from shared.tasks.classification.settings import ClassificationRun, ClassificationTraining
 from shared.training.loss import smoothed_loss
 from shared.training.module import TrainingModule
 
@@ -48,3 +58,19 @@ class ClassificationModule(TrainingModule):
         logits = self.model(batch.texts, batch.masks).logits
         loss = functional.cross_entropy(logits.float(), batch.labels, reduction="none").double().sum()
         self.collect({"loss": loss, "error": (logits.argmax(-1) != batch.labels).sum()}, len(batch.labels))
+
+
+def module(model: nn.Module, config: ClassificationRun, data: object) -> nn.Module:
+    """The module that is trained."""
+    return ClassificationModule(model, config.training)
+
+
+def random_batch(config: ClassificationRun) -> tuple[ClassifiedBatch, tuple[int, int]]:
+    """A batch of random symbols as large as in training, and the sizes of the vocabulary and of the set of classes."""
+    corpus = config.corpus
+    symbols, classes = corpus.tokenizer.size, len(corpus.classes or "ab")  # only the data knows others
+    length = corpus.max_tokens or 50
+    count = full_batch_size(config.training.batch, length)
+    lines = RaggedArray.pack(torch.randint(EOS + 1, symbols, (count, length)).tolist())
+    text = ClassifiedText(tuple(lines for _ in corpus.texts), np.arange(count) % classes)
+    return text.batch(np.arange(count)), (symbols, classes)

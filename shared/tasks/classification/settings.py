@@ -89,4 +89,4 @@ def check_texts(run: ClassificationRun, where: str, *, pairs: bool) -> None:
 
 
 RUN = ClassificationRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

@@ -16,7 +16,7 @@ from shared.data.storage import read_lines, read_summary, save_arrays, write_sum
 from shared.data.tokenizers import EOS, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
-from shared.tasks.language.settings import LanguageCorpusConfig, LanguageTraining, Unit
+from shared.tasks.language.settings import LanguageCorpusConfig, LanguageRun, LanguageTraining, Unit
 from shared.tasks.language.streams import LanguageBatch, Stream
 
 _CHUNK = 1 << 20  # characters that are encoded together
@@ -67,6 +67,11 @@ class PreparedLanguage:
         """The validation split in batches as large as in training, since evaluation must not decide what is trained."""
         batch = training.batch
         return list(self.split("valid").evaluation_batches(columns=batch.sentences, length=batch.length))
+
+
+def open_data(config: LanguageRun, prepared: Path) -> PreparedLanguage:
+    """What the prepare stage left in a folder."""
+    return PreparedLanguage.load(prepared)
 
 
 def prepare(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import shared.tasks.language.measures  # noqa: F401  registers what evaluation computes
 from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer
 from shared.decoding.protocol import Memory
 from shared.decoding.sampling import continue_text

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
 from shared.metrics.quantities import (
     Array,
     Direction,

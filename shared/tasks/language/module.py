@@ -1,13 +1,20 @@
-"""The Lightning module of language models: their loss and what they remember, and nothing of the model itself."""
+"""How models that read running text and say what comes next are trained: their loss, and what they remember.
+
+A model is a :class:`shared.decoding.protocol.LanguageModel`; it is built of its settings, the size of the vocabulary
+and None.
+"""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
+import torch
 from torch import Tensor, nn
 
+from shared.data.tokenizers import EOS
 from shared.decoding.protocol import LanguageModel, Memory, Reach
-from shared.tasks.language.settings import LanguageTraining
+from shared.tasks.language.characters import CharactersConfig
+from shared.tasks.language.settings import LanguageRun, LanguageTraining
 from shared.tasks.language.streams import LanguageBatch
 from shared.training.module import TrainingModule
 from shared.training.processes import Group
@@ -103,3 +110,21 @@ class LanguageModule(TrainingModule):
         """(B, T) float32 nats of the targets, zero outside of the mask."""
         nats: Tensor = self.model(batch.inputs, batch.targets, memory)
         return nats.float().masked_fill(~mask, 0.0)
+
+
+def module(model: nn.Module, config: LanguageRun, text: object) -> nn.Module:
+    """The module that is trained."""
+    return LanguageModule(model, config.training)
+
+
+def random_batch(config: LanguageRun) -> tuple[LanguageBatch, tuple[int, None]]:
+    """A batch of random symbols as large as in training, and the size of the vocabulary.
+
+    It is without ``reset``, so that the second batch finds the first one in the memory.
+    """
+    tokenizer, batch = config.corpus.tokenizer, config.training.batch
+    # The number of characters is known from the data only.
+    symbols = EOS + 1 + 256 if isinstance(tokenizer, CharactersConfig) else tokenizer.size
+    read = torch.randint(EOS + 1, symbols, (batch.sentences, batch.length + 1))
+    places = torch.arange(batch.length).expand(batch.sentences, -1)
+    return LanguageBatch(read[:, :-1], read[:, 1:], places, reset=False), (symbols, None)

@@ -177,4 +177,4 @@ class LanguageRun(RunConfig):
 
 
 RUN = LanguageRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

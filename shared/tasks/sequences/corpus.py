@@ -11,10 +11,15 @@ from shared.data.storage import read_summary
 from shared.tasks.batches import training_order, validation_batches
 from shared.tasks.sequences import copying, pixels, proteins
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
-from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceTraining
+from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceRun, SequenceTraining
 
 CORPORA: Mapping[str, Any] = {"copies": copying, "pixels": pixels, "proteins": proteins}
 """``of`` to a module with its ``prepare(config, dataset, out)`` and ``open_split(config, folder, name)``."""
+
+
+def open_data(config: SequenceRun, prepared: Path) -> PreparedSequences:
+    """What the prepare stage left in a folder."""
+    return PreparedSequences.load(config.corpus, prepared)
 
 
 def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

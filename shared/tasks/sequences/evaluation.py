@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import shared.tasks.sequences.measures  # noqa: F401  registers what evaluation computes
 from shared.config import merge
 from shared.data.batching import Indices
 from shared.decoding.protocol import GenerativeModel, SequenceModel

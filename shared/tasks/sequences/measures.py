@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
 from shared.metrics.quantities import Direction, Example, Measure, Statistics, percentage, perplexity, where_carried
 from shared.metrics.registry import Family, register
 

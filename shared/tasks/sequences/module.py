@@ -1,14 +1,20 @@
-"""The Lightning module of models of separate sequences: their loss, and nothing of the models themselves."""
+"""How models that predict symbols of separate sequences are trained.
+
+A model is a :class:`shared.decoding.protocol.SequenceModel`; it is built of its settings, the size of the vocabulary
+and whether symbols are predicted from those before them, or else from all others.
+"""
 
 from __future__ import annotations
 
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 
 from shared.decoding.protocol import SequenceModel
+from shared.tasks.batches import full_batch_size
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.settings import SequenceTraining
+from shared.tasks.sequences.settings import SequenceRun, SequenceTraining
 from shared.training.module import TrainingModule
 
 
@@ -43,3 +49,21 @@ class SequenceModule(TrainingModule):
         if self._counts_hits:
             sums["error"] = (model.output.log_probs(h).argmax(-1) != targets).sum()
         self.collect(sums, batch.tokens)
+
+
+def module(model: nn.Module, config: SequenceRun, data: object) -> nn.Module:
+    """The module that is trained."""
+    return SequenceModule(model, config.training, counts_hits=config.corpus.counts_hits)
+
+
+MASKED_IN = 7
+"""About one in so many letters is predicted where letters are masked (15 %)."""
+
+
+def random_batch(config: SequenceRun) -> tuple[SequenceBatch, tuple[int, bool]]:
+    """A batch of random symbols as large as in training, and the other arguments of models."""
+    symbols, length, causal = config.corpus.symbols, config.corpus.length, config.corpus.causal
+    count = full_batch_size(config.training.batch, length)
+    read = torch.randint(symbols - 1, (count, length + 1))  # the last symbol may be one that only starts
+    scored = (torch.arange(length) % (1 if causal else MASKED_IN) == 0).expand(count, -1)
+    return SequenceBatch(read[:, :-1], read[:, 1:], scored), (symbols, causal)

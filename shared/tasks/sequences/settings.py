@@ -243,4 +243,4 @@ class ScalingConfig(StudyConfig):
 
 
 RUN = SequenceRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

@@ -20,7 +20,7 @@ from shared.data.batching import Indices
 from shared.data.storage import load_arrays, read_columns, read_summary, save_arrays, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, training_batches, validation_batches
-from shared.tasks.sets.settings import SetCorpusConfig
+from shared.tasks.sets.settings import SetCorpusConfig, SetRun
 from shared.tasks.settings import ExampleTraining
 
 ARRAYS = ("elements", "sizes", "targets")
@@ -97,6 +97,11 @@ class PreparedSets:
     def valid(self, training: ExampleTraining) -> list[SetBatch]:
         """The batches of the validation split."""
         return validation_batches(self.split("valid"))
+
+
+def open_data(config: SetRun, prepared: Path) -> PreparedSets:
+    """What the prepare stage left in a folder."""
+    return PreparedSets.load(config.corpus, prepared)
 
 
 def prepare(config: SetCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

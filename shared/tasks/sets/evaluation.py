@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import shared.tasks.sets.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices
 from shared.data.generated.sets import mixture_of
 from shared.tasks.batches import device_of, every_batch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
 from shared.metrics.quantities import Measure, entries, mean, percentage, ratio, where_carried
 from shared.metrics.registry import register
 

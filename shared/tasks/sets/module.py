@@ -1,4 +1,7 @@
-"""The loss of models of sets, and the Lightning module that trains by it.
+"""How models of sets of vectors are trained, and what their outputs mean.
+
+A model is called as ``model(elements, mask)``, (B, n, X) and (B, n), and returns k outputs of O numbers each,
+(B, k, O). It is built of its settings, X, and k and O.
 
 Shape letters: B sets, n elements of the largest, X numbers of an element, k outputs, O numbers of an output.
 """
@@ -11,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from shared.tasks.batches import full_batch_size
 from shared.tasks.sets.corpus import SetBatch
-from shared.tasks.sets.settings import Asked, SetCorpusConfig
+from shared.tasks.sets.settings import Asked, SetCorpusConfig, SetRun
 from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 
@@ -80,3 +84,16 @@ class SetModule(TrainingModule):
         """Collect the batch's summed loss."""
         summed = losses(self.asked, self.model(batch.elements, batch.mask), batch).double().sum()
         self.collect({"loss": summed}, self.items(batch))
+
+
+def module(model: nn.Module, config: SetRun, data: object) -> nn.Module:
+    """The module that is trained."""
+    return SetModule(model, config.training, config.corpus)
+
+
+def random_batch(config: SetRun) -> tuple[SetBatch, tuple[int, tuple[int, int]]]:
+    """A batch of random sets as large as in training, and the other arguments of models."""
+    corpus, (_, largest) = config.corpus, config.corpus.sizes
+    count = full_batch_size(config.training.batch, largest)
+    elements, mask = torch.rand(count, largest, corpus.numbers), torch.ones(count, largest, dtype=torch.bool)
+    return SetBatch(elements, mask, torch.ones(count, 1)), (corpus.numbers, corpus.outputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shared.tasks.sets.measures  # noqa: F401  registers what reports of sets show
 from shared.reports.curves import Curve, LearningCurves
 from shared.reports.exhibits import KindReport
 

@@ -66,4 +66,4 @@ class SetRun(ExampleRun):
 
 
 RUN = SetRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

@@ -20,7 +20,7 @@ from shared.errors import ReplicationError
 from shared.metrics.alignment import parse_pharaoh
 from shared.metrics.word_aligner import WordAligner
 from shared.tasks.batches import Batch, training_batches, validation_batches
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun, TranslationTraining
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets", "words")
 SIDES = ("source", "target")
@@ -144,6 +144,11 @@ class PreparedText:
         """Gold word alignments of a test split, one ``s-t …`` line per pair, or None if there are none."""
         path = self.folder / name / "align.txt"
         return read_lines(path) if path.exists() else None
+
+
+def open_data(config: TranslationRun, prepared: Path) -> PreparedText:
+    """What the prepare stage left in a folder."""
+    return PreparedText.load(prepared)
 
 
 def prepare(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

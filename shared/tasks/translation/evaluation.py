@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-import shared.tasks.translation.measures  # noqa: F401  registers what evaluation computes
 from shared.data.batching import Indices, epoch_batches
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK
 from shared.decoding.beam import beam_search

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-import shared.metrics.measures  # noqa: F401  registers the measures of several kinds first
 from shared.metrics.alignment import agreement
 from shared.metrics.quantities import (
     Array,

@@ -1,11 +1,21 @@
-"""The Lightning module of translation models: their loss, and nothing of the model itself."""
+"""How models that translate are trained.
+
+A model can be called as ``model(source, source_mask, target) -> (logits, attention)``, has ``start(source,
+source_mask)`` and is an :class:`shared.decoding.protocol.IncrementalDecoder`. It is built of its settings and the sizes
+of the two vocabularies.
+"""
 
 from __future__ import annotations
 
-from torch import Tensor
+import numpy as np
+import torch
+from torch import Tensor, nn
 
-from shared.tasks.translation.corpus import TranslationBatch
-from shared.tasks.translation.settings import TranslationTraining
+from shared.data.ragged import RaggedArray
+from shared.data.tokenizers import EOS
+from shared.tasks.batches import full_batch_size
+from shared.tasks.translation.corpus import ParallelText, TranslationBatch
+from shared.tasks.translation.settings import TranslationRun, TranslationTraining
 from shared.training.loss import smoothed_loss, token_nll
 from shared.training.module import TrainingModule
 
@@ -33,3 +43,17 @@ class TranslationModule(TrainingModule):
         """Collect the batch's summed loss."""
         logits, _ = self.model(batch.source, batch.source_mask, batch.target)
         self.collect({"loss": token_nll(logits, batch.labels).double().sum()}, batch.tokens)
+
+
+def module(model: nn.Module, config: TranslationRun, text: object) -> nn.Module:
+    """The module that is trained."""
+    return TranslationModule(model, config.training)
+
+
+def random_batch(config: TranslationRun) -> tuple[TranslationBatch, tuple[int, int]]:
+    """A batch of random symbols as large as in training, and the sizes of the vocabularies."""
+    symbols = config.corpus.tokenizer.size
+    length = min(config.training.max_words or config.corpus.max_words, 50)
+    pairs = full_batch_size(config.training.batch, length)
+    lines = RaggedArray.pack(torch.randint(EOS + 1, symbols, (pairs, length)).tolist())
+    return ParallelText(lines, lines, lines.lengths).batch(np.arange(pairs)), (symbols, symbols)

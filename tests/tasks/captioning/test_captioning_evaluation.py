@@ -17,8 +17,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, WordVocabulary
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.tasks.captioning import evaluation as of_captions
-from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder
-from shared.tasks.captioning.preparation import prepare
+from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder, prepare
 from shared.tasks.captioning.settings import CaptioningRun
 from tests.tasks.captioning.toy_captioners import GRID, PICTURES, PLACES, Parrot, ToyCaptioner, write_split
 

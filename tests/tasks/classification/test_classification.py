@@ -42,7 +42,7 @@ REPLICATION = reading(pairs=False)
 def prepare(folder, **changes):
     out = folder / "out"
     out.mkdir()
-    REPLICATION.task.prepare(build(ClassifiedCorpusConfig, CORPUS | changes, where="test"), folder, out)
+    REPLICATION.part("corpus").prepare(build(ClassifiedCorpusConfig, CORPUS | changes, where="test"), folder, out)
     return out
 
 

@@ -49,7 +49,7 @@ def text(tmp_path_factory):
     def opened(corpus):
         checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
         out.mkdir(parents=True, exist_ok=True)
-        REPLICATION.task.prepare(checked, folder / corpus["of"], out)
+        REPLICATION.part("corpus").prepare(checked, folder / corpus["of"], out)
         return PreparedSequences.load(checked, out)
 
     return opened
