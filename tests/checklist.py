@@ -6,15 +6,17 @@
         assert_variant("transformer", "base", parameters=1234)
 
 No symbol sees a later one; padding, and company in a batch, change nothing; step by step, with beams that change
-places, a model says what it says in one pass; equations give what their twins give, values and gradients.
+places, a model says what it says in one pass; equations give what their twins give, values and gradients; in mixed
+precision it says nearly the same, and its gradients are finite.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Sequence
 from contextlib import chdir
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +91,8 @@ def assert_sees_no_later(run: Callable[[Tensor], Tensor], symbols: Tensor, vocab
     assert not torch.allclose(run(other)[:, 1:], found[:, 1:]), "nothing depends on the symbols"
 
 
-def assert_twins(model: nn.Module, run: Callable[[], Tensor]) -> None:
-    """The equations of the model's paper, and what runs in their place."""
+def assert_forms(model: nn.Module, run: Callable[[], Tensor], *, nats: bool = False) -> None:
+    """The equations of the model's paper, what runs in their place, and that in mixed precision."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     found = []
     for plain in (False, True):
@@ -108,6 +110,37 @@ def assert_twins(model: nn.Module, run: Callable[[], Tensor]) -> None:
     scale = max(float(x.abs().max()) for x in others if x.numel())
     for ours, theirs in zip(gradients, others, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-8 * max(1.0, scale), rtol=1e-7)
+    assert_mixed(model, run, nats)
+
+
+@cache
+def multiplies_bfloat16_in_lstms() -> bool:
+    """oneDNN has LSTMs in bfloat16 only for processors with AVX-512; there is no question to ask but a try."""
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
+    except RuntimeError:
+        return False
+    return True
+
+
+def assert_mixed(model: nn.Module, run: Callable[[], Tensor], nats: bool) -> None:
+    """Under autocast to bfloat16, with weights as small as they begin, results change little; gradients are finite."""
+    names = " ".join(type(each).__name__ for each in model.modules())
+    if "LSTM" in names and not multiplies_bfloat16_in_lstms():
+        return
+    spread(model, 0.1).float()
+    plain = run()
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = run()
+    assert not nats or mixed.dtype == torch.float32, "losses are not rounded"
+    mixed.float().square().sum().backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            assert parameter.grad.dtype == torch.float32, name
+            assert parameter.grad.isfinite().all(), name
+    if not re.search("Hashed|LSH|LocalPredictive", names):  # where what is near to what hangs on a digit
+        assert (mixed - plain).norm() < 0.1 * plain.norm()
 
 
 def assert_steps(
@@ -163,7 +196,7 @@ def assert_translator(model: Any, vocabulary: int) -> None:
 
     with torch.no_grad():
         assert_steps(model, model.start(source, mask), target, expected)
-    assert_twins(model, lambda: model(source, mask, target)[0])
+    assert_forms(model, lambda: model(source, mask, target)[0])
 
 
 def assert_captioner(model: Any, vocabulary: int, *, grid: Grid) -> None:
@@ -209,7 +242,7 @@ def assert_captioner(model: Any, vocabulary: int, *, grid: Grid) -> None:
 
     with torch.no_grad():
         assert_steps(Shown(), model.start(features), tokens, expected)
-    assert_twins(model, lambda: model(features, captions).nats)
+    assert_forms(model, lambda: model(features.to(model.embedding.weight), captions).nats, nats=True)
 
 
 def assert_classifier(model: Any, vocabulary: int, *, texts: int = 1) -> None:
@@ -229,7 +262,7 @@ def assert_classifier(model: Any, vocabulary: int, *, texts: int = 1) -> None:
             assert not a[row, :, n:].any()
     garbage = tuple(x.masked_fill(~mask, vocabulary - 1) for x, mask in zip(symbols, masks, strict=True))
     close(model(garbage, masks).logits, logits)
-    assert_twins(model, lambda: model(symbols, masks).logits)
+    assert_forms(model, lambda: model(symbols, masks).logits)
 
 
 def assert_language_model(model: Any, vocabulary: int) -> None:
@@ -259,7 +292,7 @@ def assert_language_model(model: Any, vocabulary: int) -> None:
         close(*kept)
         if getattr(model, "relative", True):  # and where no segment begins anew, they are one text
             close(kept[0], nats)
-    assert_twins(model, lambda: model(inputs, targets))
+    assert_forms(model, lambda: model(inputs, targets), nats=True)
 
 
 def assert_sequence_model(model: Any, vocabulary: int, *, causal: bool = True) -> None:
@@ -281,7 +314,7 @@ def assert_sequence_model(model: Any, vocabulary: int, *, causal: bool = True) -
             for t, symbols in enumerate(inputs.unbind(1)):
                 found, state = model.step(symbols, state)
                 close(found, whole[:, t])
-    assert_twins(model, lambda: model(inputs, mask)[mask])
+    assert_forms(model, lambda: model(inputs, mask)[mask])
 
 
 def assert_set_model(model: Any, numbers: int) -> None:
@@ -297,4 +330,4 @@ def assert_set_model(model: Any, numbers: int) -> None:
     close(model(elements[:, order], mask[:, order]), outputs)
     close(model(elements.masked_fill(~mask.unsqueeze(2), 9.0), mask), outputs)
     assert not torch.allclose(model(elements + mask.unsqueeze(2), mask), outputs), "nothing depends on the elements"
-    assert_twins(model, lambda: model(elements, mask))
+    assert_forms(model, lambda: model(elements.to(next(model.parameters())), mask))

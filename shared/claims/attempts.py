@@ -46,11 +46,12 @@ class History:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All lines of a paper, and what is judged now.
+    """The attempts on a paper's claims so far, and the plans and designs of those claims today.
 
     Attributes:
-        lines: in the order in which they were added.
-        plans, designs: claim to the digest of its plan, and to that of its design: the plan without its seeds.
+        lines: of ``attempts.jsonl``, one for each attempt, in the order in which they were made.
+        plans: claim to the digest of its plan.
+        designs: claim to the digest of its plan without the seeds.
     """
 
     lines: Sequence[Line] = ()

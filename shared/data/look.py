@@ -31,7 +31,7 @@ _SNIFFED = 1 << 20  # bytes
 
 
 def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
-    """Yield what there is to see in a data set, line by line; it is fetched if need be.
+    """Yield sentences that describe the data of a card, which are fetched first if they are not there.
 
     Raises:
         ReplicationError: as :func:`shared.data.fetch.fetch`.

@@ -209,7 +209,7 @@ def run_side_by_side(jobs: Sequence[Job], paper: str, trains: bool, title: str =
 
 def _run_together(jobs: Sequence[Job], group: Group) -> list[Any]:
     """Return the results of the jobs, which all processes of the group do together, one after the other."""
-    limit_threads(1)
+    limit_threads()
     results = []
     with Board(len(jobs)) if group.first else nullcontext() as board:
         for job in jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Self
 
@@ -57,6 +57,26 @@ def every_batch(split: Any, *, tokens: int | None = None, sentences: int | None 
 def validation_batches(split: Any) -> list[Any]:
     """A validation split in batches of one size, whatever that of training is."""
     return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]
+
+
+class Prepared:
+    """Base of what the prepare stage leaves of separate examples, for training and evaluation."""
+
+    def split(self, name: str) -> Any:
+        """An encoded split: ``train``, ``valid`` or a test split."""
+        raise NotImplementedError
+
+    def training_split(self, training: Any) -> Any:
+        """All that is trained on."""
+        return self.split("train")
+
+    def batches(self, training: Any, seed: int) -> Callable[[int], Iterator[Any]]:
+        """From a batch's number to that batch of training and all that follow it."""
+        return training_batches(self.training_split(training), training.batch, seed)
+
+    def valid(self, training: Any) -> Iterable[Any]:
+        """The batches of the validation split."""
+        return validation_batches(self.split("valid"))
 
 
 def full_batch_size(batch: BatchConfig, length: int) -> int:

@@ -1,8 +1,8 @@
 """Jobs side by side, each in a process of its own, so that one that fails or is killed harms no other.
 
 Here, processes are forked from a server that has imported torch and Lightning once; this module imports neither. A job
-has the threads that it is given, one by default, however many cores and other jobs there are: so the number of workers
-does not change the results. A worker ends when the process that started it ends, for whatever reason.
+has one thread, however many cores and other jobs there are: so the number of workers does not change the results. A
+worker ends when the process that started it ends, for whatever reason.
 
 On a cluster, jobs run on the workers of a Dask scheduler that share a folder with this process. If a worker dies, the
 scheduler gives its job to another one, which continues from the last checkpoint to the same bits.
@@ -33,6 +33,8 @@ from shared.training.disk import disk_sentence
 from shared.training.progress import LISTENER, Board, Progress
 
 PRELOAD = ("shared.training.preload",)
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+"""Environment variables that OpenMP, MKL and OpenBLAS read when they are loaded; waiting threads do not spin."""
 
 Message = Progress | str
 Send = Callable[[Message], None]
@@ -68,8 +70,8 @@ Ended = Generator[tuple[Job, _Outcome]]
 
 
 def run_jobs(
-    jobs: Sequence[Job], *, workers: int, scheduler: str | None = None, threads: int = 1,
-    preload: Sequence[str] = PRELOAD, title: str = "",
+    jobs: Sequence[Job], *, workers: int, scheduler: str | None = None, preload: Sequence[str] = PRELOAD,
+    title: str = "",
 ) -> list[Any]:  # fmt: skip
     """Run all jobs; returns their results in the order of the jobs.
 
@@ -77,7 +79,6 @@ def run_jobs(
         jobs: to be run, with different labels.
         workers: how many run at once; with a scheduler that is for its cluster to decide.
         scheduler: the address of a Dask scheduler, ``tcp://host:port``, whose workers see the same folder.
-        threads: of each job.
         preload: modules that are imported once for all workers of this process; ``()`` for jobs without training.
         title: what the jobs are a part of, for who watches.
 
@@ -88,9 +89,9 @@ def run_jobs(
     outcomes: dict[int, _Outcome] = {}  # by the job's identity
     with Board(len(jobs), title=title) as board, _handler(signal.SIGTERM, _leave):
         if scheduler:
-            ended = _on_cluster(jobs, scheduler, threads, board)
+            ended = _on_cluster(jobs, scheduler, board)
         else:
-            ended = _in_processes(jobs, max(1, workers), threads, preload, board)
+            ended = _in_processes(jobs, max(1, workers), preload, board)
         with closing(ended):
             for job, outcome in ended:
                 outcomes[id(job)] = outcome
@@ -105,18 +106,18 @@ def run_jobs(
     return [outcome.value for outcome in found]
 
 
-def limit_threads(threads: int) -> None:
-    """Give this process so many threads for arithmetic, also if it imports torch later."""
-    os.environ.update(_thread_settings(threads))
+def limit_threads() -> None:
+    """Give this process one thread for arithmetic, also if it imports torch later."""
+    os.environ.update(ONE_THREAD)
     if torch := sys.modules.get("torch"):
-        torch.set_num_threads(threads)
+        torch.set_num_threads(1)
 
 
-def _in_processes(jobs: Sequence[Job], workers: int, threads: int, preload: Sequence[str], board: Board) -> Ended:
+def _in_processes(jobs: Sequence[Job], workers: int, preload: Sequence[str], board: Board) -> Ended:
     """Run jobs in processes of this machine; yields each as it ends. What still runs when it is closed is killed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*preload])
-    os.environ.update(_thread_settings(threads))  # for the server, which imports what reads them
+    os.environ.update(ONE_THREAD)  # for the server, which imports what reads them
     with _handler(signal.SIGINT, signal.SIG_IGN):
         forkserver.ensure_running()
     waiting, running = [*reversed(jobs)], dict[Any, tuple[Job, Any]]()
@@ -125,7 +126,7 @@ def _in_processes(jobs: Sequence[Job], workers: int, threads: int, preload: Sequ
             while waiting and len(running) < workers:
                 job = waiting.pop()
                 receiver, sender = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(pickle.dumps(job), sender, threads), daemon=True)
+                process = context.Process(target=_work, args=(pickle.dumps(job), sender), daemon=True)
                 process.start()
                 sender.close()
                 running[receiver] = job, process
@@ -152,11 +153,11 @@ def _in_processes(jobs: Sequence[Job], workers: int, threads: int, preload: Sequ
             process.join()
 
 
-def _work(payload: bytes, pipe: connection.Connection, threads: int) -> None:
+def _work(payload: bytes, pipe: connection.Connection) -> None:
     """What a process of this machine does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all; the parent ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    limit_threads(threads)
+    limit_threads()
 
     def send(message: Message) -> None:
         # Progress that finds the pipe full is dropped: training does not wait for a stopped terminal.
@@ -215,12 +216,6 @@ def _ending(exitcode: int) -> str:
     return f"its process {how}; the same command continues it"
 
 
-def _thread_settings(threads: int) -> dict[str, str]:
-    """Environment variables that OpenMP, MKL and OpenBLAS read when they are loaded; waiting threads do not spin."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    return dict.fromkeys(names, str(threads)) | {"OMP_WAIT_POLICY": "PASSIVE"}
-
-
 def _leave(*_: object) -> None:
     raise SystemExit(143)
 
@@ -235,7 +230,7 @@ def _handler(number: signal.Signals, action: Any) -> Iterator[None]:
         signal.signal(number, before)
 
 
-def _on_cluster(jobs: Sequence[Job], scheduler: str, threads: int, board: Board) -> Ended:
+def _on_cluster(jobs: Sequence[Job], scheduler: str, board: Board) -> Ended:
     """Run jobs on the workers of a scheduler; yields each as it ends. What still runs when it is closed is cancelled.
 
     Raises:
@@ -265,7 +260,7 @@ def _on_cluster(jobs: Sequence[Job], scheduler: str, threads: int, board: Board)
         client.subscribe_topic(topic, receive)
         executor, root = client.get_executor(pure=False), str(Path.cwd())
         try:
-            futures = {executor.submit(_task, pickle.dumps(job), job.label, topic, threads, root): job for job in jobs}
+            futures = {executor.submit(_task, pickle.dumps(job), job.label, topic, root): job for job in jobs}
             running = set(futures)
             while running:
                 ended, running = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
@@ -282,7 +277,7 @@ class _Cancelled(BaseException):
     """The client that submitted the job has cancelled it or has disconnected."""
 
 
-def _task(payload: bytes, label: str, topic: str, threads: int, root: str) -> _Outcome:
+def _task(payload: bytes, label: str, topic: str, root: str) -> _Outcome:
     """What a worker of a cluster does."""
     from distributed import get_worker
 
@@ -304,5 +299,5 @@ def _task(payload: bytes, label: str, topic: str, threads: int, root: str) -> _O
                 failed=f"the worker {worker.address} does not see {root}; give all machines the same folder"
             )
         os.chdir(root)
-        limit_threads(threads)
+        limit_threads()
         return _perform(payload, send)

@@ -8,7 +8,6 @@ import torch
 from replications.luong.model import Encoder
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
-from tests.processor import skip_without_bfloat16_lstm
 
 F64 = torch.float64
 K_X, K_Y, M, N, L, D, S_MAX = 11, 9, 4, 6, 2, 2, 4
@@ -199,19 +198,3 @@ def test_an_encoder_whose_input_is_dropped_stays_at_rest():
     source, mask, _ = sentences()
     annotations, _, final = encoder(source, mask)
     assert not any(tensor.any() for tensor in (annotations, *final))
-
-
-@kinds
-def test_mixed_precision_changes_little_and_gradients_stay_in_float32(score, alignment, feed):
-    skip_without_bfloat16_lstm()
-    model = small(score, alignment, feed).float()
-    batch = sentences()
-    plain, _ = model(*batch)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed, _ = model(*batch)
-    mixed.float().square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad.dtype == torch.float32, name
-        assert parameter.grad.isfinite().all(), name
-    if alignment != "local-p":  # a position that is rounded otherwise may move a window by a word
-        assert (mixed - plain).norm() < 0.05 * plain.norm()

@@ -18,7 +18,6 @@ from replications.self_attentive.model import (
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
-from tests.processor import skip_without_bfloat16_lstm
 
 F64 = torch.float64
 VOCABULARY, CLASSES = 17, 3
@@ -73,23 +72,6 @@ def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(va
     expected = 0.5 * sum(penalty(a) for a in out.attention)
     torch.testing.assert_close(out.auxiliary, expected, **EXACT)
     assert (out.auxiliary > 0).all()
-
-
-@variants
-def test_mixed_precision_changes_little_and_stays_finite(variant):
-    if "cnn" not in variant:
-        skip_without_bfloat16_lstm()
-    model, (texts, masks) = small(variant).float(), texts_of(variant)
-    plain = model(texts, masks)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed = model(texts, masks)
-    mixed.logits.float().square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad.dtype == torch.float32, name
-        assert parameter.grad.isfinite().all(), name
-    assert (mixed.logits - plain.logits).norm() < 0.05 * plain.logits.norm()
-    if plain.auxiliary is not None:
-        torch.testing.assert_close(mixed.auxiliary.float(), plain.auxiliary, atol=0.05, rtol=0.05)
 
 
 def test_dropout_is_of_the_hidden_units_alone():

@@ -10,7 +10,6 @@ from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoft
 from replications.transformer_xl.model import TransformerXL
 from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
-from tests.processor import skip_without_bfloat16_lstm
 from tests.replications.small_transformer_xl import (
     BY_DISTANCE,
     F64,
@@ -141,21 +140,6 @@ def test_dropout_of_attention_is_for_training():
     expected.load_state_dict(model.state_dict())
     assert torch.equal(model(*text), model(*text))
     assert not torch.isclose(model.train()(*text), expected(*text)).all()
-
-
-@kinds
-@modes
-def test_nats_are_in_full_precision_whatever_is_computed_in(kind, training):
-    if kind == "lstm":
-        skip_without_bfloat16_lstm()
-    model, text = small(kind).float().train(training), a_text(SYMBOLS)
-    reach = Reach(5, same_length=True)
-    with torch.set_grad_enabled(training):
-        expected = in_segments(model, *text, 4, reach)
-        with torch.autocast("cpu", torch.bfloat16):
-            found = in_segments(model, *text, 4, reach)
-    assert found.dtype == expected.dtype == torch.float32
-    torch.testing.assert_close(found, expected, atol=0.5, rtol=0.1)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import torch
 
+from shared.config import build
+from shared.tasks.kinds import part_of
 from shared.tasks.replication import Replication, runner_of
 
 
@@ -17,6 +19,33 @@ class Trained:
 
     def trained_models(self, *_):
         return self.models
+
+
+def run_config(kind, corpus, **sections):
+    """A variant of a kind with this corpus and these sections; of its training nothing matters."""
+    batch = {"sentences": 2, "length": 4} if kind == "language" else {"sentences": 2}
+    training = {
+        "updates": 1, "batch": batch, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1},
+    }  # fmt: skip
+    whole = {"task": "toy", "model": {}, "seeds": [1], "corpus": {"dataset": "toy"} | corpus, "training": training}
+    return build(part_of(kind, "settings").RUN, whole | sections, where="test")
+
+
+def judged(config, data, model, out):
+    """Metrics and examples of a model that is trained already."""
+    metrics = part_of(config.kind, "evaluation").evaluate(Trained(model), config, data, [out], out)
+    return metrics, read_examples(out)
+
+
+def read_examples(folder):
+    with gzip.open(folder / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def write_columns(folder, split, **columns):
+    """Write ``<split>.<name>`` with the lines of every column."""
+    for name, lines in columns.items():
+        (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
 
 
 def paper(kind, model, build_model, routes=(), runners=(), **settings):
@@ -52,8 +81,7 @@ def run(replication, config, prepared, folder):
 
 
 def examples_of(folder, seed):
-    with gzip.open(folder / f"judged{seed}" / "examples.jsonl.gz", "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return read_examples(folder / f"judged{seed}")
 
 
 def weights_of(folder, seed, name="last"):

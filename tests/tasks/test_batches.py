@@ -13,7 +13,7 @@ from shared.tasks.batches import every_batch, training_batches, validation_batch
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
 from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, PreparedClassification
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.streams import LanguageBatch, Stream
+from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import ProteinCorpusConfig
@@ -21,7 +21,6 @@ from shared.tasks.sets.corpus import PreparedSets, SetBatch
 from shared.tasks.sets.settings import SetCorpusConfig
 from shared.tasks.translation.corpus import PreparedText, TranslationBatch
 from shared.training.config import BatchConfig
-from tests.training.killable_run import KINDS
 
 SYMBOLS = torch.tensor([[1, 2, 3], [4, 5, 0]])
 READ = SYMBOLS != 0
@@ -55,29 +54,6 @@ def test_a_batch_moves_as_a_whole_and_stays_what_it_is(batch, tokens):
     assert [part.shape for part in moved] == [part.shape for part in parts(batch)[0]]
     assert rest == parts(batch)[1]
     assert all(map(torch.equal, *(parts(each)[0] for each in (batch, batch.to("cpu")))))
-
-
-@pytest.mark.parametrize("kind", ["translation", "classification", "captioning", "language", "language with recalls"])
-def test_a_split_on_disk_is_the_same_and_mapped_into_memory(kind, tmp_path):
-    split = KINDS[kind.split()[0]][3](30, seed=3)
-    split = Stream(split.symbols, np.arange(30)) if "recalls" in kind else split
-    split.save(tmp_path)
-    loaded = type(split).load(tmp_path, *((split.features, split.grid) if kind == "captioning" else ()))
-
-    def parts(of):
-        batch = next(of.evaluation_batches(columns=2, length=6)) if "language" in kind else of.batch(np.arange(30))
-        values = [part for value in vars(batch).values() for part in (value if isinstance(value, tuple) else (value,))]
-        return [part for part in values if isinstance(part, torch.Tensor)]
-
-    for _ in range(2):
-        for whole, read in zip(parts(split), parts(loaded), strict=True):
-            assert torch.equal(whole, read)
-            assert whole.dtype == read.dtype
-            read.fill_(1)  # it is a copy: the file is read-only
-    if "language" in kind:
-        assert isinstance(loaded.symbols, np.memmap)
-        assert np.array_equal(loaded.distances, split.distances)
-    assert not (tmp_path / "features.npy").exists()
 
 
 def test_a_split_is_read_whole_in_an_order_that_never_changes():

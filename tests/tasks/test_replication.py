@@ -13,7 +13,7 @@ from shared.tasks.replication import Study, runner_of
 from shared.tasks.settings import BorrowedConfig, StudyConfig, check_model
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
-from tests.tasks.in_process import judge, paper, train
+from tests.tasks.in_process import judge, paper, train, write_columns
 
 
 class OwnConfig(Strict):
@@ -63,10 +63,7 @@ def prepared(tmp_path_factory):
     choose = random.Random(1)
     for split, count in {"train": 20, "valid": 5, "test": 5}.items():
         lines = [[choose.randrange(8) for _ in range(choose.choice((2, 4)))] for _ in range(count)]
-        for side in "ab":
-            (folder / f"{split}.{side}").write_text(
-                "".join(" ".join(f"{side}{n}" for n in line) + "\n" for line in lines)
-            )
+        write_columns(folder, split, **{s: [" ".join(f"{s}{n}" for n in line) for line in lines] for s in "ab"})
     out = folder / "out"
     out.mkdir()
     REPLICATION.part("corpus").prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)

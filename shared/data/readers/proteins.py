@@ -126,7 +126,7 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
 
 
 def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
-    """Yield the entries of a FASTA file in file order; ``form`` is that of their headers.
+    """Yield the entries of a FASTA file in file order. The pattern ``form`` says how their headers are written.
 
     Raises:
         ReplicationError: the file has another format, or a letter that is not an amino acid code; names the line.

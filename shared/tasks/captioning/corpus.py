@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import EOS, PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
-from shared.tasks.batches import VALIDATED, Batch, every_batch, training_batches
+from shared.tasks.batches import VALIDATED, Batch, Prepared, every_batch
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun, CaptioningTraining
 from shared.vision.encoders import ImageEncoder, build_encoder
 from shared.vision.features import Grid, box_shares, compute_features, load_features
@@ -184,7 +184,7 @@ class CaptionedSplit:
 
 
 @dataclass(frozen=True)
-class PreparedCaptions:
+class PreparedCaptions(Prepared):
     """What the prepare stage leaves for training and evaluation: tokeniser, encoded splits, and the captions' text.
 
     Attributes:
@@ -206,7 +206,7 @@ class PreparedCaptions:
     @property
     def grid(self) -> Grid:
         """Of the features."""
-        return grid_of(self.record)
+        return Grid(rows=self.record["rows"], columns=self.record["columns"], size=self.record["size"])
 
     @property
     def sizes(self) -> tuple[int, Grid]:
@@ -217,10 +217,6 @@ class PreparedCaptions:
         """An encoded split: ``train``, ``valid`` or a test split."""
         features = load_features(features_folder(self.folder) / f"{name}.npy")
         return CaptionedSplit.load(self.folder / name, features, self.grid)
-
-    def batches(self, training: CaptioningTraining, seed: int) -> Callable[[int], Iterator[CaptionBatch]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        return training_batches(self.split("train"), training.batch, seed)
 
     def valid(self, training: CaptioningTraining) -> Iterable[CaptionBatch | ImageBatch]:
         """The validation split in batches of captions, and then in whole images."""
@@ -260,11 +256,6 @@ def features_folder(prepared: Path) -> Path:
 def read_record(path: Path) -> dict[str, Any]:
     """What the features stage recorded, or the prepare stage kept of that."""
     return records.read_record(path, "run the features and prepare stages of its task")
-
-
-def grid_of(record: Mapping[str, Any]) -> Grid:
-    """The grid of recorded features."""
-    return Grid(rows=record["rows"], columns=record["columns"], size=record["size"])
 
 
 def features(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, Any]:
@@ -339,10 +330,11 @@ def prepare(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, 
     tokenizer = config.tokenizer.train(lines)
     tokenizer.save(out / "text.tokenizer")
     (out / "features.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+    grid = PreparedCaptions(out, tokenizer, record).grid
     summary: dict[str, object] = {"dataset": config.dataset, "unit": tokenizer.unit, "vocabulary": len(tokenizer)}
     for split, (captions, boxes) in splits.items():
         features = load_features(features_folder(out) / f"{split}.npy")
-        encoded = _encode(captions, boxes, tokenizer, features, grid_of(record))
+        encoded = _encode(captions, boxes, tokenizer, features, grid)
         encoded.save(out / split)
         if split != "train":
             write_lines(out / split / "captions.jsonl", map(json.dumps, captions))

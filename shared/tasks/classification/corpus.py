@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +17,8 @@ from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
-from shared.tasks.batches import Batch, training_batches, validation_batches
-from shared.tasks.classification.settings import ClassificationRun, ClassificationTraining, ClassifiedCorpusConfig
+from shared.tasks.batches import Batch, Prepared
+from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
 
 TEXTS = ("first.txt", "second.txt")
 """Where the lines of the first and, if there is one, the second text of a split are kept."""
@@ -94,7 +94,7 @@ class ClassifiedText:
 
 
 @dataclass(frozen=True)
-class PreparedClassification:
+class PreparedClassification(Prepared):
     """What the prepare stage leaves for training and evaluation: tokeniser, classes, encoded splits, their text."""
 
     folder: Path
@@ -115,14 +115,6 @@ class PreparedClassification:
     def split(self, name: str) -> ClassifiedText:
         """An encoded split: ``train``, ``valid`` or a test split."""
         return ClassifiedText.load(self.folder / name)
-
-    def batches(self, training: ClassificationTraining, seed: int) -> Callable[[int], Iterator[ClassifiedBatch]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        return training_batches(self.split("train"), training.batch, seed)
-
-    def valid(self, training: ClassificationTraining) -> list[ClassifiedBatch]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))
 
     def lines(self, name: str) -> tuple[list[str], ...]:
         """Per text the lines of ``valid`` or a test split, in the case that the tokeniser was given, not cut."""

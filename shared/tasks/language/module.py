@@ -29,23 +29,17 @@ class LanguageModule(TrainingModule):
     """Training of a :class:`shared.decoding.protocol.LanguageModel` on a text, one segment after the other.
 
     A batch continues the one before it unless it has ``reset``, so that what the model remembers is part of the state
-    of training: checkpoints hold it. Validation, with a memory of its own, reads its batches as one text likewise.
+    of training: checkpoints hold it. Validation, with a memory of its own that reaches as far back, reads its batches
+    as one text likewise.
 
     Logs ``train_loss`` (nats per symbol of those trained on) and ``valid_loss`` (nats per symbol).
-
-    Args:
-        model: see above.
-        config: of the run.
-        reach: how far back the model sees in validation; None: as far as in training.
     """
 
     config: LanguageTraining
     continues: ClassVar[bool] = True
 
-    def __init__(self, model: nn.Module, config: LanguageTraining, reach: Reach | None = None) -> None:
+    def __init__(self, model: nn.Module, config: LanguageTraining) -> None:
         super().__init__(model, config)
-        self._reach = Reach(config.memory)
-        self._valid_reach = self._reach if reach is None else reach
         self._memory: Memory | None = None
         self._valid_memory: Memory | None = None
         self._restored: State | None = None  # for the first batch after a checkpoint
@@ -57,7 +51,7 @@ class LanguageModule(TrainingModule):
 
     def training_step(self, batch: LanguageBatch, batch_idx: int) -> Tensor:
         """Mean loss of one segment of every column, over all its symbols or its last half, as configured."""
-        self._memory = self._remembering(self._memory, batch, self._reach, self._restored)
+        self._memory = self._remembering(self._memory, batch, self._restored)
         mask = self._counted(batch)
         loss = self._nats(batch, mask, self._memory).sum() / mask.sum()
         self.log("train_loss", loss.detach(), batch_size=len(batch.inputs))
@@ -65,7 +59,7 @@ class LanguageModule(TrainingModule):
 
     def validation_step(self, batch: LanguageBatch, batch_idx: int) -> None:
         """Collect the segment's summed loss."""
-        self._valid_memory = self._remembering(self._valid_memory, batch, self._valid_reach)
+        self._valid_memory = self._remembering(self._valid_memory, batch)
         nats = self._nats(batch, batch.mask, self._valid_memory)
         self.collect({"loss": nats.double().sum()}, batch.tokens)
 
@@ -87,12 +81,10 @@ class LanguageModule(TrainingModule):
         held = checkpoint[MEMORY]
         self._restored = held and {name: self._group.part(whole, COLUMNS) for name, whole in held.items()}
 
-    def _remembering(
-        self, memory: Memory | None, batch: LanguageBatch, reach: Reach, state: State | None = None
-    ) -> Memory:
+    def _remembering(self, memory: Memory | None, batch: LanguageBatch, state: State | None = None) -> Memory:
         """The memory for reading ``batch``; a new memory starts from ``state`` if given."""
         if memory is None:
-            memory = cast(LanguageModel, self.model).memory(len(batch.inputs), reach)
+            memory = cast(LanguageModel, self.model).memory(len(batch.inputs), Reach(self.config.memory))
             if state is not None:
                 memory.load_state_dict({name: part.to(batch.inputs.device) for name, part in state.items()})
         if batch.reset:

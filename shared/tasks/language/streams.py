@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.storage import load_arrays, save_arrays
+from shared.data.storage import load_arrays
 from shared.data.tokenizers import EOS, PAD
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch
@@ -141,14 +141,9 @@ class Stream:
         for number in itertools.count(start):
             yield self.training_batch(number, columns=columns, length=length, seed=seed)
 
-    def save(self, folder: Path) -> None:
-        """Write one or two ``.npy`` arrays into ``folder``."""
-        distances = {} if self.distances is None else {"distances": self.distances}
-        save_arrays(folder, {"symbols": self.symbols, **distances})
-
     @classmethod
     def load(cls, folder: Path) -> Stream:
-        """Map the arrays of :meth:`save` into memory.
+        """Map the arrays of a prepared split into memory.
 
         Raises:
             ReplicationError: a file is missing or cut short.

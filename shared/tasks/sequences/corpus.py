@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.data.storage import read_summary
-from shared.tasks.batches import training_order, validation_batches
+from shared.tasks.batches import Prepared, training_order
 from shared.tasks.sequences import copying, pixels, proteins
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceRun, SequenceTraining
@@ -33,7 +33,7 @@ def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str,
 
 
 @dataclass(frozen=True)
-class PreparedSequences:
+class PreparedSequences(Prepared):
     """What the prepare stage leaves for training and evaluation.
 
     Attributes:
@@ -76,7 +76,3 @@ class PreparedSequences:
         return lambda start: (
             train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
         )
-
-    def valid(self, training: SequenceTraining) -> list[SequenceBatch]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))

@@ -126,7 +126,7 @@ def prepare(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, 
 
 
 def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str, list[str]]:
-    """The columns of a split, those of the proteins that are used."""
+    """Column name to its lines, of the proteins of a split that the task uses."""
     columns = read_columns(dataset, split, ["sequence", "name", "key"])
     parts = [name.endswith(("(Fragment)", "(Fragments)")) for name in columns["name"]]
     kept = [i for i, part in enumerate(parts) if config.fragments or not part]

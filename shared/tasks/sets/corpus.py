@@ -6,7 +6,7 @@ an element, T numbers of a target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from torch import Tensor
 from shared.data.batching import Indices
 from shared.data.storage import load_arrays, read_columns, read_summary, save_arrays, write_summary
 from shared.errors import ReplicationError
-from shared.tasks.batches import Batch, training_batches, validation_batches
+from shared.tasks.batches import Batch, Prepared
 from shared.tasks.sets.settings import SetCorpusConfig, SetRun
-from shared.tasks.settings import ExampleTraining
 
 ARRAYS = ("elements", "sizes", "targets")
 Arrays = Mapping[str, NDArray[Any]]
@@ -69,7 +68,7 @@ class Sets:
 
 
 @dataclass(frozen=True)
-class PreparedSets:
+class PreparedSets(Prepared):
     """What the prepare stage leaves for training and evaluation, and the task's corpus."""
 
     folder: Path
@@ -89,14 +88,6 @@ class PreparedSets:
     def split(self, name: str) -> Sets:
         """``train``, ``valid`` or a test split."""
         return Sets(*load_arrays(self.folder / name, ARRAYS))
-
-    def batches(self, training: ExampleTraining, seed: int) -> Callable[[int], Iterator[SetBatch]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        return training_batches(self.split("train"), training.batch, seed)
-
-    def valid(self, training: ExampleTraining) -> list[SetBatch]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))
 
 
 def open_data(config: SetRun, prepared: Path) -> PreparedSets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.metrics.alignment import parse_pharaoh
 from shared.metrics.word_aligner import WordAligner
-from shared.tasks.batches import Batch, training_batches, validation_batches
+from shared.tasks.batches import Batch, Prepared
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun, TranslationTraining
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets", "words")
@@ -96,7 +96,7 @@ class ParallelText:
 
 
 @dataclass(frozen=True)
-class PreparedText:
+class PreparedText(Prepared):
     """What the prepare stage leaves for training and evaluation: tokenisers, encoded splits, the test text itself."""
 
     folder: Path
@@ -121,14 +121,6 @@ class PreparedText:
         """All pairs that are trained on."""
         train = self.split("train")
         return train if training.max_words is None else train.up_to(training.max_words)
-
-    def batches(self, training: TranslationTraining, seed: int) -> Callable[[int], Iterator[TranslationBatch]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        return training_batches(self.training_split(training), training.batch, seed)
-
-    def valid(self, training: TranslationTraining) -> list[TranslationBatch]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))
 
     def lines(self, name: str) -> tuple[list[str], list[str]]:
         """The source and target text of a test split."""

@@ -14,6 +14,7 @@ from shared.data.generated.scenes import PICTURES, SIDE
 from shared.data.tokenizers import BOS, PAD
 from shared.decoding.protocol import select_sources
 from shared.tasks.captioning.corpus import Captioned
+from tests.tasks.in_process import write_columns
 
 SPLITS = {"train": 30, "valid": 7, "test": 8, "pairs": 5}
 CAPTIONS = 3  # of each image
@@ -87,5 +88,4 @@ def write_dataset(folder):
             columns["mentions"].append([caption.mentions for caption in own])
             columns["boxes"].append([thing.box for thing in things])
             columns["scene"].append([[[0, 0, 0], [9, 9, 9]], True, squares])
-        for name, rows in columns.items():
-            (folder / f"{split}.{name}").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        write_columns(folder, split, **{name: map(json.dumps, rows) for name, rows in columns.items()})

@@ -18,6 +18,7 @@ from shared.tasks.captioning.settings import CaptionCorpusConfig
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
 from shared.vision.settings import Layer
+from tests.tasks.in_process import write_columns
 
 SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72" fill="red"/></svg>'
 BOXES = [[0, 0, 112, 112], [112, 112, 224, 224]]
@@ -56,8 +57,7 @@ def write(folder, split, captions):
         "boxes": [BOXES] * len(captions),
         "scene": [scene] * len(captions),
     }
-    for name, lines in columns.items():
-        (folder / f"{split}.{name}").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write_columns(folder, split, **{name: map(json.dumps, rows) for name, rows in columns.items()})
 
 
 def corpus(**changes):

@@ -1,6 +1,5 @@
 """What a captioner's evaluation writes down of every image, against the same images described one by one."""
 
-import gzip
 import json
 import random
 from types import SimpleNamespace
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from shared.config import build
 from shared.data.generated.scene_captions import Caption
 from shared.data.generated.scenes import SIDE
 from shared.data.ragged import RaggedArray
@@ -18,13 +16,13 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.tasks.captioning import evaluation as of_captions
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder, prepare
-from shared.tasks.captioning.settings import CaptioningRun
 from tests.tasks.captioning.toy_captioners import GRID, PICTURES, PLACES, Parrot, ToyCaptioner, write_split
+from tests.tasks.in_process import judged, run_config
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """The prepared task and its sections; tests run in the folder where the data set lies."""
+    """The prepared task and its corpus; tests run in the folder where the data set lies."""
     root = tmp_path_factory.mktemp("captions")
     dataset, out = root / "data" / "toy", root / "runs" / "tasks" / "scenes"
     dataset.mkdir(parents=True)
@@ -36,14 +34,10 @@ def prepared(tmp_path_factory):
     for seed, (name, scenes) in enumerate(splits.items()):
         write_split(dataset, name, [*scenes, [0, 1]], seed)
     sections = {
-        "task": "scenes", "model": {}, "seeds": [1], "kind": "captioning",
-        "corpus": {"dataset": "toy", "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
-                   "tokenizer": {"kind": "words", "size": 60}, "test": ["test", "hard"],
-                   "images": {name: len(scenes) for name, scenes in splits.items()}},
-        "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
-                     "schedule": {"name": "constant"}, "validate_every": 1},
+        "encoder": {"name": "efficientnet-lite0", "layer": "block15"}, "tokenizer": {"kind": "words", "size": 60},
+        "test": ["test", "hard"], "images": {name: len(scenes) for name, scenes in splits.items()},
     }  # fmt: skip
-    corpus = build(CaptioningRun, sections, where="test").corpus
+    corpus = run_config("captioning", sections).corpus
     features = features_folder(out)
     features.mkdir(parents=True)
     for seed, (name, scenes) in enumerate(splits.items()):
@@ -66,13 +60,8 @@ def judge(prepared, out, *, model=None, evaluation=None, **options):
     """Metrics, examples and the model that was judged."""
     text, sections = prepared
     model = (model or ToyCaptioner(len(text.tokenizer), **options)).eval()
-    settings = {"evaluation": {"metrics": ["bleu"]} | (evaluation or {})}
-    config, paper = (
-        build(CaptioningRun, sections | settings, where="test"), SimpleNamespace(trained_models=lambda *_: [model])
-    )  # fmt: skip
-    metrics = of_captions.evaluate(paper, config, text, [], out)
-    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return metrics, [json.loads(line) for line in lines], model
+    config = run_config("captioning", sections, evaluation={"metrics": ["bleu"]} | (evaluation or {}))
+    return *judged(config, text, model, out), model
 
 
 def alone(model, text, split, image, caption):
@@ -251,7 +240,7 @@ def test_of_photos_nothing_is_known_but_their_captions(prepared, tmp_path):
     text = SimpleNamespace(
         tokenizer=tokenizer, grid=GRID, split=lambda _: split, images=lambda _: photos, references=lambda _: references
     )
-    sections = sections | {"corpus": sections["corpus"] | {"test": ["test"], "images": {}}}
+    sections = sections | {"test": ["test"], "images": {}}
     model = Parrot(tokenizer, ["a dog", "a dog"], [0, 1])
     metrics, examples, _ = judge((text, sections), tmp_path, model=model)
     assert metrics["exact_match"] == 0.5

@@ -11,6 +11,7 @@ from shared.data.generated.scenes import LANGUAGES, Picture, Placed, Scene
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.protocol import select_beams, select_sources
 from shared.tasks.captioning.corpus import Captioned, Grid
+from tests.tasks.in_process import write_columns
 
 GRID = Grid(rows=2, columns=4, size=5)
 PLACES = GRID.rows * GRID.columns
@@ -110,5 +111,4 @@ def write_split(folder, split, scenes, seed):
         values = [c.text for c in said], [c.mentions for c in said], boxes, scene
         for language, value in zip(LANGUAGES, values, strict=True):
             columns[language].append(json.dumps(value))
-    for language, lines in columns.items():
-        (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    write_columns(folder, split, **columns)

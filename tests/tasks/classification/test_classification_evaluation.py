@@ -1,20 +1,14 @@
 """What a classifier's evaluation writes down of every text, against the same texts read one by one."""
 
-import gzip
-import json
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from shared.config import build
 from shared.metrics.attention_rows import focus, redundancy
 from shared.tasks.classification.corpus import Classified, PreparedClassification
 from shared.tasks.classification.corpus import prepare as prepare_texts
-from shared.tasks.classification.evaluation import evaluate
-from shared.tasks.classification.settings import ClassificationRun
+from tests.tasks.in_process import judged, run_config, write_columns
 
 WORDS = [f"w{i}" for i in range(9)]
 ROWS = 3
@@ -59,29 +53,22 @@ def prepare(folder, *, texts=("text",), test=("test",), max_tokens=None, **colum
             lines["evidence"] = [""] * 40
         if split in test:
             lines |= columns
-        for language, column in lines.items():
-            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in column))
-    sections = {
-        "task": "toy", "model": {}, "seeds": [1], "kind": "classification",
-        "corpus": {"dataset": "toy", "texts": list(texts), "test": list(test), "evidence": evidence,
-                   "tokenizer": {"kind": "words", "size": 50}, "max_tokens": max_tokens},
-        "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
-                     "schedule": {"name": "constant"}, "validate_every": 1},
+        write_columns(folder, split, **lines)
+    corpus = {
+        "texts": list(texts), "test": list(test), "evidence": evidence, "tokenizer": {"kind": "words", "size": 50},
+        "max_tokens": max_tokens,
     }  # fmt: skip
     out = folder / "out"
     out.mkdir()
-    prepare_texts(build(ClassificationRun, sections, where="test").corpus, folder, out)
-    return PreparedClassification.load(out), sections
+    prepare_texts(run_config("classification", corpus).corpus, folder, out)
+    return PreparedClassification.load(out), corpus
 
 
 def judge(prepared, out, *, evaluation=None, **options):
     """Metrics, examples and the model that was judged."""
-    text, sections = prepared
+    text, corpus = prepared
     model = WordScores(len(text.tokenizer), len(text.classes), **options).eval()
-    config = build(ClassificationRun, sections | {"evaluation": evaluation or {}}, where="test")
-    metrics = evaluate(SimpleNamespace(trained_models=lambda *_: [model]), config, text, [], out)
-    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return metrics, [json.loads(line) for line in lines], model
+    return *judged(run_config("classification", corpus, evaluation=evaluation or {}), text, model, out), model
 
 
 def alone(model, *texts):

@@ -13,6 +13,7 @@ from shared.errors import ReplicationError
 from shared.tasks.classification import corpus
 from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
 from shared.tasks.classification.settings import ClassifiedCorpusConfig
+from tests.tasks.in_process import write_columns as write
 
 symbols = st.lists(st.integers(4, 90), min_size=1, max_size=6)
 
@@ -54,11 +55,6 @@ def dataset(tmp_path):
     write(folder, "valid", text=["w1 w2", "w3"], label=["a", "c"])
     write(folder, "test", text=["The new w1", "", "w2 w3 w4 w5"], label=["a", "b", "a"])
     return folder
-
-
-def write(folder, split, **columns):
-    for name, lines in columns.items():
-        (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
 
 
 def prepare(dataset, **changes):

@@ -12,6 +12,7 @@ from torch import nn
 from shared.config import Strict
 from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import Classified, ClassifiedText
+from tests.tasks.in_process import write_columns
 
 SETS = ("films", "shops")
 VOCABULARY, CLASSES = 12, 3
@@ -71,6 +72,4 @@ def write_dataset(folder, texts=("text",), keys=True):
             columns["label"].append(label)
             columns["evidence"].append(str(place))
             columns["key"].append(f"{group}/{i}")
-        for name, lines in columns.items():
-            if keys or name != "key":
-                (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
+        write_columns(folder, split, **{name: column for name, column in columns.items() if keys or name != "key"})

@@ -1,7 +1,5 @@
 """What the evaluation of a language model writes down, against the same text read symbol by symbol."""
 
-import gzip
-import json
 import math
 
 import numpy as np
@@ -9,14 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from shared.config import build
+from shared.data.storage import save_arrays
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.evaluation import evaluate
-from shared.tasks.language.settings import LanguageRun
-from shared.tasks.language.streams import Stream
-from tests.tasks.in_process import Trained
+from tests.tasks.in_process import judged, run_config
 
 VOCABULARY = 12
 SIZE = 331  # of the test text; no multiple of any segment, block or number of columns
@@ -77,27 +72,19 @@ def text(tmp_path_factory):
     """Random text in two test splits; some symbols count as recalls."""
     folder, rng = tmp_path_factory.mktemp("text"), np.random.default_rng(5)
     for split, size in (("test", SIZE), ("other", 45)):
-        (folder / split).mkdir()
         distances = np.where(rng.random(size) < 0.2, rng.integers(1, 70, size), 0)
-        Stream(rng.integers(EOS, VOCABULARY, size), distances.astype(np.int32)).save(folder / split)
+        symbols = rng.integers(EOS, VOCABULARY, size)
+        save_arrays(folder / split, {"symbols": symbols, "distances": distances.astype(np.int32)})
     words = WordVocabulary([f"w{i}" for i in range(VOCABULARY - 4)])
     return PreparedLanguage(folder, words, "word", {"test": SIZE // 2, "other": 45})
 
 
 def judge(text, out, *, window=5, test=("test",), **evaluation):
     """Metrics, examples and the model that was judged."""
-    sections = {
-        "task": "toy", "model": {}, "seeds": [1], "kind": "language",
-        "corpus": {"dataset": "toy", "test": list(test), "recalls": "recall",
-                   "tokenizer": {"kind": "words", "size": 12}},
-        "training": {"updates": 1, "batch": {"sentences": 2, "length": 4}, "validate_every": 1,
-                     "optimizer": {"name": "adam", "learning_rate": 0.1}, "schedule": {"name": "constant"}},
-        "evaluation": {"length": 8, "reach": {"memory": 4}, "columns": 3, "block": 50} | evaluation,
-    }  # fmt: skip
+    corpus = {"test": list(test), "recalls": "recall", "tokenizer": {"kind": "words", "size": 12}}
+    evaluation = {"length": 8, "reach": {"memory": 4}, "columns": 3, "block": 50} | evaluation
     model = FiniteReach(window).eval()
-    metrics = evaluate(Trained(model), build(LanguageRun, sections, where="test"), text, [out], out)
-    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return metrics, [json.loads(line) for line in lines], model
+    return *judged(run_config("language", corpus, evaluation=evaluation), text, model, out), model
 
 
 def test_blocks_are_the_text_in_its_order_and_nothing_is_left_out(text, tmp_path):

@@ -22,9 +22,9 @@ def config(**changes):
     return LanguageTraining.model_validate(SETTINGS | {"batch": {"sentences": 4, "length": 5}, "memory": 7} | changes)
 
 
-def module_of(reach=None, dropout=0.0, **changes):
+def module_of(dropout=0.0, **changes):
     torch.manual_seed(1)
-    return LanguageModule(Toy(ToyConfig(size=16, dropout=dropout), VOCABULARY), config(**changes), reach)
+    return LanguageModule(Toy(ToyConfig(size=16, dropout=dropout), VOCABULARY), config(**changes))
 
 
 def batches(count=4, columns=4, length=5, start=0):
@@ -126,9 +126,8 @@ def test_what_is_read_before_a_column_begins_is_not_scored(monkeypatch):
     assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
-@pytest.mark.parametrize("reach", [None, Reach(31, same_length=True, clamp=12), Reach(0)])
-def test_validation_has_a_reach_of_its_own_and_frees_what_it_remembered(monkeypatch, reach):
-    module, made = module_of(reach), weakref.WeakSet()
+def test_validation_reaches_as_far_as_training_and_frees_what_it_remembered(monkeypatch):
+    module, made = module_of(), weakref.WeakSet()
     values, memory = logged(module, monkeypatch), module.model.memory
 
     def remembered(columns, own_reach):
@@ -141,7 +140,7 @@ def test_validation_has_a_reach_of_its_own_and_frees_what_it_remembered(monkeypa
     module.eval()
     with torch.no_grad():
         module.validation_step(next(TEXT.evaluation_batches(columns=2, length=9)), 0)
-    assert {each.reach for each in made} == {Reach(7), reach or Reach(7)}
+    assert {each.reach for each in made} == {Reach(7)}
     assert sorted(each.state.size(1) for each in made) == [2, 4]
     module.on_validation_epoch_end()
     assert [each.training for each in made] == [True]

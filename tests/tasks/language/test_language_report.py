@@ -10,6 +10,7 @@ from matplotlib.image import imread
 from replications.transformer_xl.texts import BORDER, AttentionToText, Samples
 from shared.claims.results import load_results
 from shared.config import build
+from shared.data.storage import save_arrays
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
@@ -21,10 +22,9 @@ from shared.tasks.examples import write_kept
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
 from shared.tasks.language.report import REPORT
-from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
-from shared.tasks.language.streams import Stream
+from shared.tasks.language.settings import LanguageEvaluation
 from tests.replications.small_transformer_xl import VOCABULARY, small
-from tests.tasks.in_process import draw_kept
+from tests.tasks.in_process import draw_kept, run_config
 from tests.tasks.language.synthetic_language import MODELS
 from tests.tasks.language.synthetic_language import build as build_runs
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
@@ -55,9 +55,8 @@ def settings(**changed):
 
 def kept(folder, distances=None, model=None, **changed):
     """What is kept of a random text, and its symbols."""
-    (folder / "test").mkdir(parents=True)
     symbols = np.random.default_rng(1).integers(EOS, VOCABULARY, SIZE)
-    Stream(symbols, distances).save(folder / "test")
+    save_arrays(folder / "test", {"symbols": symbols} | ({} if distances is None else {"distances": distances}))
     text = PreparedLanguage(folder, WordVocabulary([f"w{i}" for i in range(VOCABULARY - 4)]), "word", {"test": SIZE})
     with torch.inference_mode():
         return kept_texts(model or small().eval(), text, "test", settings(**changed)), symbols
@@ -141,13 +140,8 @@ class Spy(Toy):
 def writer(folder, tokenizer, samples, **evaluation):
     """A model, the prepared text, and the settings of evaluation."""
     unit, kind = TOKENIZERS[tokenizer]
-    config = build(LanguageRun, {
-        "task": "toy", "model": {}, "seeds": [1],
-        "corpus": {"dataset": "toy", "tokenizer": kind, "unit": unit},
-        "training": {"updates": 1, "batch": {"sentences": 1, "length": 4}, "validate_every": 1,
-                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
-        "evaluation": {"length": 4, "reach": {"memory": 6}, "samples": samples} | evaluation,
-    }, where="test")  # fmt: skip
+    evaluation = {"length": 4, "reach": {"memory": 6}, "samples": samples} | evaluation
+    config = run_config("language", {"tokenizer": kind, "unit": unit}, evaluation=evaluation)
     for split in ("train", "valid", "test"):
         (folder / f"{split}.text").write_text(TEXT, newline="\n")
     prepare(config.corpus, folder, folder)

@@ -120,6 +120,7 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
     assert batch.scored.tolist() == [[False, *[True] * 15]] * 2
     assert batch.mask is None
     assert batch.tokens == 30
+    assert pixels.symbols == 17  # the start symbol, too
     assert torch.equal(split.batch(np.array([3, 0]), (1, 2)).inputs, batch.inputs)
 
 

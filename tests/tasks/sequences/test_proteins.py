@@ -146,7 +146,8 @@ def test_a_prepared_task_has_the_sequences_cut_and_says_what_is_in_it(fetched, t
     assert counts == {"train": [4, 4, 12], "valid": [1, 1, 2], "test": [2, 2, 6], "test_families": [1, 1, 3]}
     assert written(task.split("train")) == ["ACDA", "MMMM", "LL", "XZ"]
     assert [axis.tolist() for axis in task.split("train").lengths] == [[4, 4, 2, 2]]
-    assert task.symbols == VOCABULARY
+    assert task.sizes == (VOCABULARY, True)
+    assert prepared(fetched, tmp_path, masked=True)[1].sizes == (VOCABULARY, False)
     assert families(task.folder, "test") == ["F", "F"]
 
 

@@ -1,17 +1,13 @@
 """What the evaluation of models of sequences writes down, against each sequence read by itself."""
 
-import gzip
-import json
 import math
 import zlib
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from shared.config import build
 from shared.data.generated.sequences import FILE
 from shared.data.homology import AMINO_ACIDS
 from shared.data.storage import write_lines
@@ -25,8 +21,8 @@ from shared.tasks.sequences.settings import (
     PicturesConfig,
     PixelCorpusConfig,
     ProteinCorpusConfig,
-    SequenceRun,
 )
+from tests.tasks.in_process import judged, run_config
 from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
 
 BIT = math.log(2)
@@ -60,25 +56,19 @@ def data(tmp_path_factory):
 def judge(data, tmp_path, monkeypatch):
     """From a corpus, a model and settings to metrics, examples and the folder; what is prepared is prepared once."""
 
-    def judged(corpus, model, *, out="out", swapped=None, may_diverge=False, **asked):
-        config = build(SequenceRun, {
-            "task": "toy", "model": {}, "seeds": [1], "kind": "sequences", "corpus": corpus,
-            "training": {"updates": 1, "batch": {"sentences": 2}, "validate_every": 1, "may_diverge": may_diverge,
-                         "optimizer": {"name": "adam", "learning_rate": 0.1}, "schedule": {"name": "constant"}},
-            "evaluation": asked | {"swapped": {name: {} for name in swapped or {}}},
-        }, where="test")  # fmt: skip
+    def judge(corpus, model, *, out="out", swapped=None, may_diverge=False, **asked):
+        config = run_config("sequences", corpus, evaluation=asked | {"swapped": {name: {} for name in swapped or {}}})
+        training = config.training.model_copy(update={"may_diverge": may_diverge})
+        config = config.model_copy(update={"training": training})
         folder = tmp_path / "prepared"
         if not folder.exists():
             folder.mkdir()
             prepare(config.corpus, data / config.corpus.dataset, folder)
         prepared, place = PreparedSequences.load(config.corpus, folder), tmp_path / out
-        paper = SimpleNamespace(trained_models=lambda *_: [model.eval()])
         monkeypatch.setattr(evaluation, "_swapped", lambda *arguments: swapped[arguments[-1]])
-        metrics = evaluation.evaluate(paper, config, prepared, [], place)
-        with gzip.open(place / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-            return metrics, [json.loads(line) for line in lines], place
+        return *judged(config, prepared, model, place), place
 
-    return judged
+    return judge
 
 
 def letters(data, split):

@@ -10,7 +10,8 @@ from shared.reports import curves as of_training
 from shared.reports.curves import StudyLines, StudyPanel, read_apart, read_curves, training_curves
 from shared.reports.figures import COLOURS
 from shared.reports.page import render
-from shared.tasks.sequences.report import curves
+from shared.reports.runs import score_tables
+from shared.tasks.sequences.report import curves, further_splits
 from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
 
@@ -50,6 +51,18 @@ def test_the_figures_come_in_order_and_those_asked_for_only(report):
     ]  # fmt: skip
     assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
     assert "never-run" not in render(blocks, "md", title="", folder=folder)
+
+
+def test_further_splits_have_tables_of_what_was_measured_on_them(results):
+    scores = {"token_accuracy": 30.0, "token_accuracy@positive": 12.0, "test_families.token_accuracy": 17.5}
+    run = replace(results["transformer"], metrics=dict.fromkeys((1, 2, 3), scores), mean=scores)
+    own, further = (blocks[0] for blocks in (score_tables([run]), further_splits([run])))
+    assert "test_families" in further.columns[0]
+    assert sum("17.5" in cell for cell in further.rows[0]) == 1
+    assert [any("same weights in positive" in head for head in each.columns) for each in (own, further)] == [
+        True,
+        False,
+    ]
 
 
 def test_captions_say_what_crosses_are_where_there_are_any(report):

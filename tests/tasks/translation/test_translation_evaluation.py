@@ -1,8 +1,5 @@
 """What is judged of translations: lengths, unknown words, kinds of BLEU, brackets; what is kept of attention."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -11,16 +8,14 @@ from sacrebleu.metrics.chrf import CHRF
 from torch import nn
 
 from replications.transformer.figures import SAID
-from shared.config import build
 from shared.data.tokenizers import EOS, UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
 from shared.tasks.examples import write_kept
 from shared.tasks.translation.corpus import PreparedText
 from shared.tasks.translation.corpus import prepare as prepare_pairs
-from shared.tasks.translation.evaluation import attention_maps, describe, evaluate
-from shared.tasks.translation.settings import TranslationRun
-from tests.tasks.in_process import Trained
+from shared.tasks.translation.evaluation import attention_maps, describe
+from tests.tasks.in_process import judged, run_config, write_columns
 
 TEST = [
     ("rare k1 k2 k3 k0", "Rare K1 K2 K3 K0"),  # in the dictionary, not in the vocabulary
@@ -94,23 +89,15 @@ def prepared(tmp_path_factory):
 
 def prepare(folder, train, test, size=8):
     for split, pairs in {"train": train, "valid": train, "test": test}.items():
-        for language, column in zip(("a", "b"), zip(*pairs, strict=True), strict=True):
-            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in column))
+        write_columns(folder, split, **dict(zip("ab", zip(*pairs, strict=True), strict=True)))
     (folder / "out").mkdir()
     prepare_pairs(config(size=size).corpus, folder, folder / "out")
     return PreparedText.load(folder / "out")
 
 
 def config(kind="words", size=8, **changes):
-    sections = {
-        "task": "toy", "model": {}, "seeds": [1],
-        "corpus": {"dataset": "toy", "source": "a", "target": "b", "dictionary": kind == "words",
-                   "tokenizer": {"kind": kind, "size": size}},
-        "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
-                     "schedule": {"name": "constant"}, "validate_every": 1},
-        "decoding": {"beam": 2, "replace_unknown": True},
-    }  # fmt: skip
-    return build(TranslationRun, sections | changes, where="test")
+    corpus = {"source": "a", "target": "b", "dictionary": kind == "words", "tokenizer": {"kind": kind, "size": size}}
+    return run_config("translation", corpus, **{"decoding": {"beam": 2, "replace_unknown": True}} | changes)
 
 
 def model(text, **options):
@@ -120,28 +107,22 @@ def model(text, **options):
     return WordForWord(torch.tensor(words), **options).eval()
 
 
-def judged(model, text, config, out):
-    metrics = evaluate(Trained(model), config, text, [out], out)
-    with gzip.open(out / "examples.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return metrics, [json.loads(line) for line in lines]
-
-
 def test_unknown_words_are_looked_up_or_copied_and_the_translation_stays(prepared, tmp_path):
     assert prepared.source.encode(["rare Anna k1,"]) == [[UNK, UNK, UNK]]
-    metrics, examples = judged(model(prepared), prepared, config(), tmp_path / "with")
+    metrics, examples = judged(config(), prepared, model(prepared), tmp_path / "with")
     assert [e["hypothesis"].count("<unk>") for e in examples] == [1, 1, 1]
     replaced = [e["hypothesis_replaced"] for e in examples]
     assert replaced == ["Rare K1 K2 K3 K0", "K0 Anna K1 K1 K2", "K3 K2 k1, K0 K3"]
     assert metrics["bleu"] < metrics["bleu_replaced"] < 100
     assert np.shape([e["bleu_replaced"] for e in examples]) == (3, 10)
-    without, plain = judged(model(prepared), prepared, config(decoding={"beam": 2}), tmp_path / "without")
+    without, plain = judged(config(decoding={"beam": 2}), prepared, model(prepared), tmp_path / "without")
     assert without == {name: value for name, value in metrics.items() if name != "bleu_replaced"}
     assert plain == [{k: v for k, v in e.items() if not k.endswith("_replaced")} for e in examples]
 
 
 def test_replacement_asks_for_attention(prepared, tmp_path):
     with pytest.raises(ReplicationError, match="needs a model with attention"):
-        evaluate(Trained(model(prepared, attends=False)), config(), prepared, [tmp_path], tmp_path)
+        judged(config(), prepared, model(prepared, attends=False), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +138,7 @@ def test_the_source_counts_its_end_symbol_and_the_extra_is_added(tmp_path, limit
     (tmp_path / "text").mkdir()
     lines = [(line, line) for line in ("a", "a b c", "b c a b c")]
     text, run = prepare(tmp_path / "text", lines, lines), config(decoding={"beam": 2} | limits)
-    _, examples = judged(Endless(len(text.target)), text, run, tmp_path)
+    _, examples = judged(run, text, Endless(len(text.target)), tmp_path)
     assert [len(example["hypothesis"].split()) for example in examples] == expected
 
 
@@ -171,7 +152,7 @@ def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
     train = [("k0 k1 k2 k3", "K0 K1 K2 K3")] * 3
     text = prepare(tmp_path / "text", train, [("k0 k1 k2 k3", "k0 K1 k2 K3"), ("k3 k2 k1 k0", "K3 K2 K1 K0")])
     run = config(decoding={"beam": 2}, evaluation={"bleu": "13a"})
-    metrics, examples = judged(model(text), text, run, tmp_path)
+    metrics, examples = judged(run, text, model(text), tmp_path)
     lines = [[example[side] for example in examples] for side in ("hypothesis", "reference")]
     theirs = BLEU(tokenize="13a", lowercase=True)
     assert metrics["bleu_lowercase"] == pytest.approx(theirs.corpus_score(lines[0], [lines[1]]).score)
@@ -184,7 +165,7 @@ def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
 
 def test_bleu_of_moses_words_and_of_compounds_stand_beside_the_other(prepared, tmp_path):
     evaluation = {"bleu": "13a", "moses": "de", "compounds": True}
-    metrics, examples = judged(model(prepared), prepared, config(evaluation=evaluation), tmp_path)
+    metrics, examples = judged(config(evaluation=evaluation), prepared, model(prepared), tmp_path)
     # The third reference has six words to Moses, the third hypothesis "K3 K2 <unk> K0 K3" five.
     assert [e["bleu_tokenized"][:2] for e in examples] == [[5, 5], [5, 5], [5, 6]]
     names = ("", "_lowercase", "_tokenized", "_compounds")
@@ -213,7 +194,7 @@ def test_brackets_of_trees_are_scored(tmp_path):
     known = {words(name): i for name, i in names.items() if name[0] in "()X"}
     parser = WordForWord(torch.tensor([known.get(name, names.get(name)) for name in sources])).eval()
     run = config(decoding={"beam": 2}, evaluation={"bleu": "none", "brackets": True})
-    metrics, examples = judged(parser, text, run, tmp_path)
+    metrics, examples = judged(run, text, parser, tmp_path)
     assert [example["brackets"] for example in examples] == [[3, 3, 3], [1, 2, 2]]
     assert {metrics[f"bracket_{kind}"] for kind in ("f1", "precision", "recall")} == {80}
 
