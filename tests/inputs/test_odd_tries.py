@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
 from shared.pipeline.__main__ import main
-from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning import trial as captioning_trial
 from tests.data.odd import EXAMPLES, NAME, PIECE
 from tests.data.test_fuzz_binary import pictures
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import write_project
-from tests.tasks.captioning.squares import Colours
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +39,6 @@ def tried(
     """From a kind and an input to the exit status and what is printed, an error without the word that begins it."""
     enter(project, monkeypatch)
     monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
-    monkeypatch.setattr(captioned, "fetch", lambda dataset, **_: None)
-    monkeypatch.setattr(captioned, "build_encoder", lambda config, **_: Colours())
 
     def asked(kind: str, text: str) -> tuple[int, str]:
         capsys.readouterr()

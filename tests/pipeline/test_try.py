@@ -13,14 +13,12 @@ from rich.console import Console
 import replications  # noqa: F401  before a project of toys puts its own in its place
 from shared.pipeline.__main__ import main
 from shared.pipeline.trying import block, coarse, print_tried, write_tried
-from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import SEEDS, TOYS, write_project
-from tests.tasks.captioning.squares import Colours
 
 ATTENTIVE = {"translation": "Translator", "language": "Reader"}
 """Kinds whose toys show no attention to the models that take their place."""
@@ -56,8 +54,6 @@ def toy(trained, monkeypatch):
         root = trained(kind)
         enter(root, monkeypatch)
         monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
-        monkeypatch.setattr(captioned, "fetch", lambda dataset, **_: None)
-        monkeypatch.setattr(captioned, "build_encoder", lambda config, **_: Colours())
         monkeypatch.setenv("COLUMNS", "100")
         return Paper(kind, root)
 
