@@ -22,13 +22,27 @@ class Trained:
 
 
 def run_config(kind, corpus, **sections):
-    """A variant of a kind with this corpus and these sections; of its training nothing matters."""
+    """A variant of a kind with this corpus and these sections; of all else nothing matters."""
     batch = {"sentences": 2, "length": 4} if kind == "language" else {"sentences": 2}
-    training = {
-        "updates": 1, "batch": batch, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1},
-    }  # fmt: skip
-    whole = {"task": "toy", "model": {}, "seeds": [1], "corpus": {"dataset": "toy"} | corpus, "training": training}
-    return build(part_of(kind, "settings").RUN, whole | sections, where="test")
+    whole = {
+        "task": "toy", "model": {}, "seeds": [1], "corpus": {"dataset": "toy"} | corpus,
+        "training": {
+            "updates": 2, "batch": batch, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1},
+        },
+    } | {
+        "translation": {"decoding": {"beam": 1}},
+        "language": {"evaluation": {"length": 8, "reach": {"memory": 4}, "columns": 2}},
+    }.get(kind, {})  # fmt: skip
+    for section, values in sections.items():
+        whole[section] = whole.get(section, {}) | values if isinstance(values, dict) else values
+    return build(part_of(kind, "settings").RUN, whole, where="test")
+
+
+def prepared(kind, corpus, dataset, out):
+    """What preparing a fetched folder says, and the task that it leaves in ``out``."""
+    config, stage = run_config(kind, corpus), part_of(kind, "corpus")
+    out.mkdir(exist_ok=True)
+    return stage.prepare(config.corpus, dataset, out), stage.open_data(config, out)
 
 
 def judged(config, data, model, out):

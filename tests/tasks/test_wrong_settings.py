@@ -2,16 +2,12 @@
 
 import pytest
 
-from shared.config import build
 from shared.errors import ReplicationError
-from shared.tasks.kinds import part_of
+from tests.tasks.in_process import run_config
 
 WORDS = {"kind": "words", "size": 20}
 PIECES = {"kind": "sentencepiece", "size": 20}
 COUNTS = {"train": 9, "valid": 3, "test": 4}
-TRAINING = {
-    "updates": 2, "batch": {"sentences": 4}, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1},
-}  # fmt: skip
 CORPORA = {
     "translation": {"source": "a", "target": "b", "tokenizer": WORDS},
     "classification": {"tokenizer": WORDS},
@@ -86,27 +82,19 @@ CASES = {
 }
 
 
-def task(corpus):
-    kind = "sequences" if "of" in CORPORA[corpus] else corpus
-    sections = {"corpus": {"dataset": "toy"} | CORPORA[corpus], "training": TRAINING, "model": {}, "seeds": [1]}
-    if kind == "translation":
-        sections["decoding"] = {"beam": 1}
-    if kind == "language":
-        sections["training"] = TRAINING | {"batch": {"sentences": 6, "length": 8}}
-        sections["evaluation"] = {"length": 8, "reach": {"memory": 4}, "columns": 2}
-    return part_of(kind, "settings").RUN, {"task": "toy", **sections}
+def config(name, **sections):
+    kind, corpus = "sequences" if "of" in CORPORA[name] else name, CORPORA[name] | sections.pop("corpus", {})
+    return run_config(kind, corpus, **sections)
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_what_is_right_is_let_pass(corpus):
-    kind, sections = task(corpus)
-    assert build(kind, sections, where="test").corpus.splits == ["train", "valid", "test"]
+    assert config(corpus).corpus.splits == ["train", "valid", "test"]
 
 
 @pytest.mark.parametrize(
     ("corpus", "section", "changes", "words"), [(corpus, *case) for corpus, cases in CASES.items() for case in cases]
 )
 def test_what_is_wrong_is_refused(corpus, section, changes, words):
-    kind, sections = task(corpus)
     with pytest.raises(ReplicationError, match=words):
-        build(kind, sections | {section: sections.get(section, {}) | changes}, where="test")
+        config(corpus, **{section: changes})

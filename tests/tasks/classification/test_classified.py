@@ -6,13 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.config import build
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.classification import corpus
-from shared.tasks.classification.corpus import ClassifiedText, PreparedClassification
-from shared.tasks.classification.settings import ClassifiedCorpusConfig
+from shared.tasks.classification.corpus import ClassifiedText
+from tests.tasks.in_process import prepared
 from tests.tasks.in_process import write_columns as write
 
 symbols = st.lists(st.integers(4, 90), min_size=1, max_size=6)
@@ -58,25 +56,22 @@ def dataset(tmp_path):
 
 
 def prepare(dataset, **changes):
-    values = {"dataset": "made", "tokenizer": {"kind": "words", "size": 50}} | changes
-    out = dataset.with_name("out")
-    out.mkdir(exist_ok=True)
-    summary = corpus.prepare(build(ClassifiedCorpusConfig, values, where="test"), dataset, out)
-    return summary, PreparedClassification.load(out)
+    corpus = {"dataset": "made", "tokenizer": {"kind": "words", "size": 50}} | changes
+    return prepared("classification", corpus, dataset, dataset.with_name("out"))
 
 
 def test_preparing_learns_from_training_texts_alone_and_keeps_the_others(dataset):
-    summary, prepared = prepare(dataset)
-    assert prepared.classes == ("a", "b", "c")
-    assert prepared.split("train").labels.tolist() == [1, 0, 2] * 10
-    assert prepared.split("test").labels.tolist() == [0, 1, 0]
-    assert prepared.lines("test") == (["The new w1", "", "w2 w3 w4 w5"],)
-    assert prepared.lines("valid") == (["w1 w2", "w3"],)
-    assert prepared.keys("test") is prepared.evidence("test") is None
-    first, empty, last = (prepared.split("test").texts[0][i].tolist() for i in range(3))
-    assert first == [UNK, UNK, prepared.tokenizer.encode(["w1"])[0][0]]
+    summary, task = prepare(dataset)
+    assert task.classes == ("a", "b", "c")
+    assert task.split("train").labels.tolist() == [1, 0, 2] * 10
+    assert task.split("test").labels.tolist() == [0, 1, 0]
+    assert task.lines("test") == (["The new w1", "", "w2 w3 w4 w5"],)
+    assert task.lines("valid") == (["w1 w2", "w3"],)
+    assert task.keys("test") is task.evidence("test") is None
+    first, empty, last = (task.split("test").texts[0][i].tolist() for i in range(3))
+    assert first == [UNK, UNK, task.tokenizer.encode(["w1"])[0][0]]
     assert empty == [UNK]
-    assert prepared.tokenizer.decode([last]) == ["w2 w3 w4 w5"]
+    assert task.tokenizer.decode([last]) == ["w2 w3 w4 w5"]
     assert summary["test"] == {
         "texts": 3, "symbols": 8, "unknown_share": 3 / 8, "cut_share": 0.0, "classes": {"a": 2, "b": 1, "c": 0},
     }  # fmt: skip
@@ -84,30 +79,30 @@ def test_preparing_learns_from_training_texts_alone_and_keeps_the_others(dataset
 
 
 def test_texts_can_be_lower_cased_and_cut_in_every_split(dataset):
-    summary, prepared = prepare(dataset, lower=True, max_tokens=2)
-    assert {prepared.split(name).texts[0].lengths.max() for name in ("train", "valid", "test")} == {2}
-    assert prepared.lines("test")[0][0] == "the new w1"
-    assert prepared.split("test").texts[0][0].tolist() == [*prepared.tokenizer.encode(["the"])[0], UNK]
+    summary, task = prepare(dataset, lower=True, max_tokens=2)
+    assert {task.split(name).texts[0].lengths.max() for name in ("train", "valid", "test")} == {2}
+    assert task.lines("test")[0][0] == "the new w1"
+    assert task.split("test").texts[0][0].tolist() == [*task.tokenizer.encode(["the"])[0], UNK]
     assert (summary["train"]["cut_share"], summary["valid"]["cut_share"]) == (1.0, 0.0)
     assert summary["test"]["cut_share"] == pytest.approx(2 / 3)
 
 
 def test_fewer_training_texts_are_a_fixed_choice_in_their_order_with_their_keys(dataset):
     write(dataset, "train", text=[f"only{i}" for i in range(30)], key=[f"set/{i}" for i in range(30)])
-    _, prepared = prepare(dataset, train_texts=12)
-    chosen = [int(key.removeprefix("set/")) for key in prepared.keys("train")]
+    _, task = prepare(dataset, train_texts=12)
+    chosen = [int(key.removeprefix("set/")) for key in task.keys("train")]
     assert chosen == sorted({*chosen}) != list(range(12))
-    train = prepared.split("train")
-    assert prepared.tokenizer.decode([train.texts[0].flat]) == [" ".join(f"only{i}" for i in chosen)]
+    train = task.split("train")
+    assert task.tokenizer.decode([train.texts[0].flat]) == [" ".join(f"only{i}" for i in chosen)]
     assert train.labels.tolist() == [(1, 0, 2)[i % 3] for i in chosen]
-    assert len(prepared.tokenizer) == 4 + 12
-    assert prepare(dataset, train_texts=12)[1].keys("train") == prepared.keys("train")
+    assert len(task.tokenizer) == 4 + 12
+    assert prepare(dataset, train_texts=12)[1].keys("train") == task.keys("train")
     assert len(prepare(dataset, train_texts=99)[1].split("train")) == 30
 
 
 def test_a_class_that_the_choice_of_training_texts_misses_is_still_a_class(dataset):
-    summary, prepared = prepare(dataset, train_texts=1)
-    assert prepared.classes == ("a", "b", "c")
+    summary, task = prepare(dataset, train_texts=1)
+    assert task.classes == ("a", "b", "c")
     assert sorted(summary["train"]["classes"].values()) == [0, 0, 1]
 
 
@@ -115,10 +110,10 @@ def test_the_two_texts_of_a_pair_share_a_tokenizer(dataset):
     write(dataset, "train", hypothesis=[f"v{i % 3}" for i in range(30)])
     write(dataset, "valid", hypothesis=["v1", "w1 v2"])
     write(dataset, "test", hypothesis=["v0", "w6", ""])
-    summary, prepared = prepare(dataset, texts=["text", "hypothesis"], max_tokens=3)
-    assert prepared.lines("valid") == (["w1 w2", "w3"], ["v1", "w1 v2"])
-    first, second = prepared.split("valid").texts
-    assert second[1].tolist() == prepared.tokenizer.encode(["w1 v2"])[0]
+    summary, task = prepare(dataset, texts=["text", "hypothesis"], max_tokens=3)
+    assert task.lines("valid") == (["w1 w2", "w3"], ["v1", "w1 v2"])
+    first, second = task.split("valid").texts
+    assert second[1].tolist() == task.tokenizer.encode(["w1 v2"])[0]
     assert first[0][0] == second[1][0]
     assert summary["test"]["symbols"] == 3 + 1 + 3 + 1 + 1 + 1
     assert summary["test"]["cut_share"] == pytest.approx(1 / 3)
@@ -134,9 +129,9 @@ def add_evidence(dataset, *test):
 def test_evidence_beyond_the_cut_is_dropped(dataset):
     add_evidence(dataset, "2", "", "3 1 1 0")
     assert prepare(dataset, evidence="why")[1].evidence("test") == [[2], [], [0, 1, 3]]
-    _, prepared = prepare(dataset, evidence="why", max_tokens=2)
-    assert prepared.evidence("test") == [[], [], [0, 1]]
-    assert prepared.evidence("valid") == [[0, 1], [0]]
+    _, task = prepare(dataset, evidence="why", max_tokens=2)
+    assert task.evidence("test") == [[], [], [0, 1]]
+    assert task.evidence("valid") == [[0, 1], [0]]
 
 
 @pytest.mark.parametrize("wrong", ["3", "-1", "1.0", "w1", "0 7"])

@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.config import build
 from shared.data.fetch import fetch
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.corpus import prepare as prepare_text
-from shared.tasks.language.settings import LanguageCorpusConfig
+from tests.tasks import in_process
 
 texts = st.text(st.sampled_from("ab é\n"), min_size=1, max_size=40)
 WORDS = {"kind": "words", "size": 50}
@@ -35,11 +33,9 @@ def dataset(tmp_path):
 
 
 def prepare(dataset, **changes):
-    values = {"dataset": "made", "tokenizer": WORDS} | changes
-    out = dataset.with_name("out")
-    out.mkdir(exist_ok=True)
-    summary = prepare_text(build(LanguageCorpusConfig, values, where="test"), dataset, out)
-    return summary, PreparedLanguage.load(out)
+    return in_process.prepared(
+        "language", {"dataset": "made", "tokenizer": WORDS} | changes, dataset, dataset.with_name("out")
+    )
 
 
 def read(prepared, split):

@@ -9,20 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.config import build
 from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import copies
-from shared.tasks.sequences.corpus import PreparedSequences, prepare
-from shared.tasks.sequences.settings import CopyCorpusConfig
+from tests.tasks import in_process
 
 words = st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=12), min_size=1, max_size=6)
 COUNTS = {"train": 90, "valid": 12, "test": 30}
-
-
-def settings_of(**changes):
-    values = {"dataset": "toy", "shortest": 3, "longest": 8, "sequences": COUNTS} | changes
-    return build(CopyCorpusConfig, values, where="toy")
 
 
 @pytest.fixture
@@ -34,9 +27,8 @@ def fetched(tmp_path):
 
 
 def prepared(fetched, **changes):
-    config, out = settings_of(**changes), fetched.parent / "out"
-    out.mkdir(exist_ok=True)
-    return prepare(config, fetched, out), PreparedSequences.load(config, out)
+    corpus = {"of": "copies", "shortest": 3, "longest": 8, "sequences": COUNTS} | changes
+    return in_process.prepared("sequences", corpus, fetched, fetched.parent / "out")
 
 
 def written(split):

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.pixels import pictures
-from shared.tasks.sequences.settings import PixelCorpusConfig
+from tests.tasks import in_process
 
 COUNTS = {"train": 5, "valid": 2, "test": 3}
 
@@ -27,11 +26,10 @@ def fetched(folder, *, shape=(4, 4, 1), seed=0, counts=COUNTS):
 
 
 def prepared(tmp_path, **config):
-    out = tmp_path / "out"
-    corpus = PixelCorpusConfig(dataset="toy", **config)
-    summary = prepare(corpus, tmp_path / "toy", out)
-    assert json.loads((out / "summary.json").read_text()) == json.loads(json.dumps(summary))
-    return PreparedSequences.load(corpus, out), summary
+    corpus = {"of": "pixels"} | config
+    summary, task = in_process.prepared("sequences", corpus, tmp_path / "toy", tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    return task, summary
 
 
 def read(task, name):

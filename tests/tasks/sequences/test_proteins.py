@@ -6,16 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.config import build
 from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.errors import ReplicationError
 from shared.tasks.sequences import proteins as of_proteins
-from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.proteins import decode, encode, families
-from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY, ProteinCorpusConfig
+from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY
+from tests.tasks import in_process
 
 few = settings(max_examples=50, deadline=None)
 texts = st.lists(st.text(LETTERS, min_size=1, max_size=30), min_size=1, max_size=8)
@@ -39,10 +38,7 @@ def fetched(tmp_path):
 
 
 def prepared(fetched, tmp_path, **changes):
-    config = build(ProteinCorpusConfig, {"dataset": "data"} | changes, where="test")
-    out = tmp_path / "prepared"
-    out.mkdir(exist_ok=True)
-    return prepare(config, fetched, out), PreparedSequences.load(config, out)
+    return in_process.prepared("sequences", {"of": "proteins", "dataset": "data"} | changes, fetched, tmp_path / "out")
 
 
 def written(text):

@@ -57,9 +57,8 @@ def judge(data, tmp_path, monkeypatch):
     """From a corpus, a model and settings to metrics, examples and the folder; what is prepared is prepared once."""
 
     def judge(corpus, model, *, out="out", swapped=None, may_diverge=False, **asked):
-        config = run_config("sequences", corpus, evaluation=asked | {"swapped": {name: {} for name in swapped or {}}})
-        training = config.training.model_copy(update={"may_diverge": may_diverge})
-        config = config.model_copy(update={"training": training})
+        asked |= {"swapped": {name: {} for name in swapped or {}}}
+        config = run_config("sequences", corpus, evaluation=asked, training={"may_diverge": may_diverge})
         folder = tmp_path / "prepared"
         if not folder.exists():
             folder.mkdir()
