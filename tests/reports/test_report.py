@@ -151,9 +151,9 @@ def test_the_curves_of_every_seed_are_written_in_order(root, folder):
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
-        (1, "**In favour:** 5 seeds, 100 test examples, 1 of 2 supporting comparisons agree. **Against:** a limit that is "
-            "built into one side decides, the data are generated, nothing was trained for longer, no further seeds have "
-            "confirmed it yet."),
+        (1, "**In favour:** 5 seeds, 100 test examples, 1 of 2 supporting comparisons agree. **Against:** a limit that "
+            "is built into one side decides, the data are generated, nothing was trained for longer, no further seeds "
+            "have confirmed it yet."),
         (1, "**Learned:** rnnsearch-50: 5 of 5 learned, rnnencdec-50: 0 of 5 learned (exempt)."),
         (1, "**Plan:** the comparison, the floors and the settings are as they were frozen on 2026-11-22; "
             "10 of 10 runs that decide had ended by then."),
