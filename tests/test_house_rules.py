@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3595, 2200),
+    ("shared/data",): (3605, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2120, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),

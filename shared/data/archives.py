@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
+from shared.data.opening import byte_range
 from shared.errors import ReplicationError
 
 _CHUNK = 1 << 20
@@ -114,13 +115,13 @@ def _readable(archive: Path) -> Iterator[None]:
 
 def members_of(archive: Path) -> Iterator[Member]:
     """Yield the files in an archive; directories are none. Each can be opened while the next is not asked for."""
-    if archive.suffix in {".zip", ".whl"}:
+    if archive.suffix.lower() in {".zip", ".whl"}:
         with _open_zip(archive) as file:
             for info in file.infolist():
                 if not info.is_dir():
                     regular = stat.S_IFMT(info.external_attr >> 16) in (0, stat.S_IFREG)
                     yield Member(info.filename, info.file_size, regular, partial(file.open, info))
-    elif archive.suffix == ".deb":
+    elif archive.suffix.lower() == ".deb":
         unpacked = archive.with_suffix(".tar")
         try:
             _unpack_deb(archive, unpacked)
@@ -140,7 +141,7 @@ def members_of(archive: Path) -> Iterator[Member]:
 
 def stored(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """Yield the name of each file in a zip or a plain tar, and a function that reads it at any time."""
-    if archive.suffix == ".zip":
+    if archive.suffix.lower() == ".zip":
         file = _open_zip(archive)  # closed when the last of the functions is garbage-collected
         yield from ((info.filename, partial(file.read, info)) for info in file.infolist() if not info.is_dir())
     else:
@@ -151,9 +152,7 @@ def stored(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
 
 
 def _stretch(path: Path, start: int, size: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(start)
-        return file.read(size)
+    return b"".join(byte_range(path, start, size))
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:

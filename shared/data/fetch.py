@@ -15,7 +15,7 @@ from rich.console import Console
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
 from shared.data.generated import generate
-from shared.data.opening import listed, reading
+from shared.data.opening import byte_range, listed, reading
 from shared.data.readers import read_card
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import EQUAL, Corpus, assert_disjoint, write_corpus
@@ -268,8 +268,7 @@ def _check_files(card: Card, manifest: Manifest) -> None:
 
 
 def _record(path: Path) -> FileRecord:
-    with path.open("rb") as file:
-        lines = sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+    lines = sum(chunk.count(b"\n") for chunk in byte_range(path, 0, None))
     return FileRecord(sha256=sha256_of(path), lines=lines, bytes=path.stat().st_size)
 
 

@@ -13,7 +13,6 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from textwrap import shorten
 
 from shared.data.archives import stored
 from shared.data.cards import Card, FolderSource, load_card
@@ -95,7 +94,7 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
     yield (
         f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
         f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):,.12g} in the middle line and "
-        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {shorten(longest[2], 60)}"
+        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {longest[2][:60]}"
     )
     if odd := Counter({_named(sign): count for sign, count in characters.items() if _odd(sign)}):
         yield f"{path.name}: odd characters: {_most(odd)}"

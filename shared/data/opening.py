@@ -47,21 +47,23 @@ def reading(what: str) -> Iterator[None]:
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ReplicationError(
-            f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct the card."
+            f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct it or its card."
         ) from error
 
 
-def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
+def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file, which may be packed as ``.xz``.
 
     A line ends with ``\n`` or ``\r\n``, or with ``\r`` in a file without ``\n``; the end is taken off, or with
     ``keepends`` becomes ``\n``, and a byte order mark is taken off, of whatever line, as files are run together. No
-    other character ends a line: parallel texts have them in the middle of sentences.
+    other character ends a line: parallel texts have them in the middle of sentences. Errors call it ``name``, if its
+    own is that of files in other folders, too.
 
     Raises:
         ReplicationError: a byte is not UTF-8, or is zero as in UTF-16; names the line. Or the ``.xz`` is damaged.
     """
-    with reading(path.name), (lzma.open if path.suffix.lower() == ".xz" else open)(path, "rb") as file:
+    name = name or path.name
+    with reading(name), (lzma.open if path.suffix.lower() == ".xz" else open)(path, "rb") as file:
         first = file.readline()
         old = b"\r" in first and not first.endswith(b"\n")  # as on a Macintosh of before 2001
         begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
@@ -73,7 +75,7 @@ def text_lines(path: Path, *, keepends: bool = False) -> Iterator[str]:
                 text = str(line, "utf-8").lstrip("\ufeff")
             except UnicodeDecodeError as error:
                 raise ReplicationError(
-                    f"{path.name} is not UTF-8 text: line {number} has the byte 0x{error.object[error.start]:02x}; "
+                    f"{name} is not UTF-8 text: line {number} has the byte 0x{error.object[error.start]:02x}; "
                     "save it as UTF-8, or unpack it first."
                 ) from None
             if text:  # there was more than a mark
@@ -85,9 +87,9 @@ def form_of(path: Path) -> str:
     return PurePath(path.name.lower().removesuffix(".xz")).suffix
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, name: str = "") -> str:
     r"""The whole of a text file, as :func:`text_lines` reads it; every line that has an end has ``\n``."""
-    return "".join(text_lines(path, keepends=True))
+    return "".join(text_lines(path, keepends=True, name=name))
 
 
 def byte_range(path: Path, start: int, count: int | None) -> Iterator[bytes]:
@@ -140,15 +142,14 @@ def json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _json(text: str, place: str, path: Path, first: int) -> Any:
-    with reading(place):
-        try:
-            if half := next(filter(lambda found: found[1], _ESCAPE.finditer(text) if "\\u" in text else ()), None):
-                raise json.JSONDecodeError("half of a character", text, half.start())
-            return json.loads(text, object_pairs_hook=_each_once, parse_float=_finite, parse_constant=_finite)
-        except json.JSONDecodeError as error:
-            raise ReplicationError(
-                f"{path.name}, line {first + error.lineno - 1}, is not JSON ({error.msg}); correct it."
-            ) from None
+    try:
+        if half := next(filter(lambda found: found[1], _ESCAPE.finditer(text) if "\\u" in text else ()), None):
+            raise json.JSONDecodeError("half of a character", text, half.start())
+        return json.loads(text, object_pairs_hook=_each_once, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            place = f"{path.name}, line {first + error.lineno - 1},"
+        raise ReplicationError(f"{place} is not JSON ({getattr(error, 'msg', error)}); correct it.") from None
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -178,7 +179,8 @@ def read_table(
 
     Raises:
         ReplicationError: a row has more or fewer fields, or their names once more, as where tables are joined, or its
-            quotation marks do not match; names the line.
+            quotation marks do not match, or one stands behind a space that begins a field, as in ``a, "b"``, where
+            programs disagree on what the field is; names the line.
     """
     header = [*names]
     for begin, row in _rows(path, delimiter, quoted):
@@ -204,22 +206,29 @@ def first_row(path: Path, *, delimiter: str, quoted: bool) -> list[str]:
 
 def _rows(path: Path, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a table, each with the line in which it begins."""
-    lines = text_lines(path)
-    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
-    plain = (line.split(delimiter) for line in lines)
-    begin = 0
-    while True:
-        begin = reader.line_num + 1 if quoted else begin + 1
-        try:
-            row = next(reader if quoted else plain, None)
-        except csv.Error as error:
-            raise ReplicationError(
-                f"{path.name}: what begins in line {begin} is no row ({error}); correct it."
-            ) from None
-        if row is None:
-            return
-        if row not in ([], [""]):
-            yield begin, row
+    if not quoted:
+        yield from ((begin, line.split(delimiter)) for begin, line in enumerate(text_lines(path), start=1) if line)
+        return
+    begin, taken = 1, list[str]()
+    reader = csv.reader(_kept(text_lines(path), taken), delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            # In quotes such a field has its own marks twice; without, each program reads another text.
+            if any(re.match(r'\s+"', each) and each.replace('"', '""') not in "".join(taken) for each in row):
+                raise csv.Error("a space stands before a quotation mark")
+            if row not in ([], [""]):
+                yield begin, row
+            begin = reader.line_num + 1
+            taken.clear()
+    except csv.Error as error:
+        raise ReplicationError(f"{path.name}: what begins in line {begin} is no row ({error}); correct it.") from None
+
+
+def _kept(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
+    """Yield lines with their ends, which stay in ``taken`` too."""
+    for line in lines:
+        taken.append(f"{line}\n")
+        yield taken[-1]
 
 
 def read_database(path: Path, query: str, *values: str) -> Iterator[tuple[Any, ...]]:

@@ -63,6 +63,7 @@ def new_card(
         if not path.exists() or paths.count(path) > 1:
             raise ReplicationError(f"{path} does not exist or is given twice; run from the project's root.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
+    place = re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
     kind = kind or _kind(paths, columns)
     reader, options, languages, compared = _form(paths, folder, kind, columns)
@@ -71,7 +72,7 @@ def new_card(
     content = {
         "id": name, "title": f"{name}, own data", "licence": _LICENCE, "citation": "own data, not published",
         "languages": languages, "needs_bytes": 10_000_000 + 5 * size,
-        "sources": [{"kind": "folder", "folder": _place(folder)}],
+        "sources": [{"kind": "folder", "folder": place}],
         "raw": {_inside(path, folder): {"sha256": sha256_of(path)} for path in raw},
         "reader": {"name": reader, "options": options},
         "splits": dict.fromkeys(("train", "valid", "test"), "drawn, see 'draw'") if languages else {},
@@ -168,8 +169,8 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     names = first if has_names else [*(given or roles)]
     if len({*names}) != len(first):
         raise ReplicationError(
-            f"{path.name}: line 1 has {len(first)} columns, parted by {TABLES[form_of(path)]!r}; name all by "
-            f"'--columns', and those that are to be read {' and '.join(roles)}."
+            f"{path.name}: line 1 has {len(first)} columns, parted by {TABLES[form_of(path)]!r}; part them so, or "
+            f"name all by '--columns', and those that are to be read {' and '.join(roles)}."
         )
     read = roles if {*roles} <= {*names} else (given or names)[: len(roles)]
     check_name(read[-1], names, f"{path.name} has no column")
@@ -186,10 +187,6 @@ def _first_row(path: Path) -> list[str]:
     if not first:
         raise ReplicationError(f"{path.name} has no row; give a file of one row for each text.")
     return first
-
-
-def _place(folder: Path) -> str:
-    return re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
 
 
 def _inside(path: Path, folder: Path) -> str:

@@ -54,20 +54,20 @@ class Photos:
         Raises:
             ReplicationError: there is no such photo, or several, or it is damaged.
         """
-        self.check([name])
+        self.check({name: "the split"})
         with reading(f"the photo {name}"):
             return self._found(name)[0]()
 
-    def check(self, names: Iterable[str]) -> None:
-        """Raise a ReplicationError unless each name is that of one photo."""
+    def check(self, names: Mapping[str, str]) -> None:
+        """Raise a ReplicationError unless each name is that of one photo; it says where the name stands, the value."""
         counts = {name: len(self._found(name)) for name in names}
-        if missing := [name for name, count in counts.items() if not count]:
+        if missing := [f"'{name}' of {names[name]}" for name, count in counts.items() if not count]:
             raise ReplicationError(
-                f"photos that are in no archive: {len(missing)}, among them {min(missing)}; fetch the data set anew, "
-                "or correct the names, which are paths inside of the archive or folder."
+                f"photos that are in no archive: {len(missing)}, among them {missing[0]}; fetch the data set anew, or "
+                "correct the names, which are paths inside of the archive or folder, to the byte."
             )
-        if several := [name for name, count in counts.items() if count > 1]:
-            raise ReplicationError(f"several photos are called {min(several)}; write the folder before the name.")
+        if several := [f"'{name}' of {names[name]}" for name, count in counts.items() if count > 1]:
+            raise ReplicationError(f"several photos are called {several[0]}; write the folder before the name.")
 
     def others(self, names: Iterable[str]) -> int:
         """How many photos there are that none of the names is of."""
@@ -80,7 +80,7 @@ class Photos:
 
 def archives(folder: Path) -> list[Path]:
     """Return the archives in a folder, sorted by name."""
-    return [path for path in listed(folder) if path.suffix in {".tar", ".zip"}]
+    return [path for path in listed(folder) if path.suffix.lower() in {".tar", ".zip"}]
 
 
 def decode(content: bytes) -> Image:

@@ -94,8 +94,14 @@ def obtain(source: ObtainedSource, names: Sequence[str], space: Workspace) -> No
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file, or of a folder's sorted listing of paths and hashes, in hexadecimal."""
+    """Return the sha256 of a file, or of a folder's sorted listing of paths and hashes, in hexadecimal.
+
+    Raises:
+        ReplicationError: the folder has a link to a folder, which readers would follow without it being in the hash.
+    """
     if path.is_dir():
+        if links := [each for each in path.rglob("*") if each.is_symlink() and not each.is_file()]:
+            raise ReplicationError(f"{links[0]} is a link to a folder or to nothing; put files in its place.")
         files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
         listing = "".join(f"{sha256_of(file)}  {name}\n" for name, file in files)
         return hashlib.sha256(listing.encode()).hexdigest()

@@ -107,7 +107,7 @@ class Link(bytes):
 
 def archive(path, members) -> Path:
     """An archive of pairs of a name and the bytes of a file, or a link."""
-    if path.suffix in (".zip", ".whl"):
+    if path.suffix.lower() in (".zip", ".whl"):
         with zipfile.ZipFile(path, "w") as file:
             for name, content in members:
                 info = zipfile.ZipInfo(name)
@@ -115,7 +115,7 @@ def archive(path, members) -> Path:
                     info.external_attr, content = 0o120777 << 16, b"/etc/passwd"
                 file.writestr(info, content, zipfile.ZIP_DEFLATED)
         return path
-    with tarfile.open(path, ARCHIVES[path.suffix[1:]], format=tarfile.PAX_FORMAT) as tar:
+    with tarfile.open(path, ARCHIVES[path.suffix[1:].lower()], format=tarfile.PAX_FORMAT) as tar:
         for name, content in members:
             info = tarfile.TarInfo(name)
             if isinstance(content, Link):

@@ -178,6 +178,7 @@ def test_a_broken_row_is_said_with_its_line(table, data):
         wrong.append([quoted(field, delimiter, data.draw) for field in head] if how["quoted"] else head)
     if how["quoted"]:
         wrong += [['"a" a', *plain[1:]], [*plain[1:], '"a""" a'], ["a\ra", *plain[1:]]]
+        wrong += [[*plain[1:], ' "a"'], ['\u00a0"a" a', *plain[1:]]]
     lines = [*lines[: place - 1], delimiter.join(data.draw(st.sampled_from(wrong))), *lines[place - 1 :]]
     with folder() as raw:
         (raw / "t").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")

@@ -167,8 +167,9 @@ def test_no_picture_of_a_folder_and_no_caption_is_lost_or_changed(photos, form, 
 
 ODD_ROWS = {
     "tsv": ["lonely", "a\tb\tc", "source\ttarget"],
-    "csv": ["lonely", '"a,b', "a,b,c", '"a"b,c', "source,target"],
-    "jsonl": ["{", "[]", '{"source": "a"}', '{"source": "a", "target": 1}', "", "1", '"a"', '{"source": "\\ud83d"}'],
+    "csv": ["lonely", 'a, "b"', '"a,b', "a,b,c", '"a"b,c', "source,target"],
+    "jsonl": ["{", "[]", '{"source": "a"}', '{"source": "a", "target": 1}', "", "1", '"a"', '{"source": "\\ud83d"}',
+              '{"source": "a", "source": "b", "target": "c"}'],
     "fa": ["M-", "1", "\u212aM"],
 }  # fmt: skip
 

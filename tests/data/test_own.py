@@ -142,9 +142,10 @@ def test_families_of_any_fasta_stay_together(tmp_path):
     ("files", "options", "sentence"),
     [
         ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
-        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns, parted by '.*'; name all by '--columns'"),
+        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns, .*; part them so, or name all by '--columns'"),
         ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
         ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
+        ({"p.csv": 'source,target\n" ""a",b\na, "b"\n'}, {}, "p.csv: what begins in line 3 is no row .a space stands"),
         ({"p.tsv": table(PAIRS) + "lonely\n"}, {}, "p.tsv: line 201 has 1 fields, not 2"),
         ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
         ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
@@ -170,6 +171,10 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
         new_card("mine", [tmp_path / "p.tsv"], root=tmp_path / "data")
     with pytest.raises(ReplicationError, match=r"none\.tsv does not exist"):
         new_card("other", [tmp_path / "none.tsv"], root=tmp_path / "data")
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films/link").symlink_to(tmp_path / "data")
+    with pytest.raises(ReplicationError, match=r"films/link is a link to a folder or to nothing; put files"):
+        new_card("other", [tmp_path / "films"], kind="classification", root=tmp_path / "data")
     (tmp_path / "p.tsv").write_text(table(PAIRS[1:]))
     (tmp_path / "data/mine/manifest.json").unlink()
     with pytest.raises(ReplicationError, match=r"not those of its card:\n.*the sha256 of p\.tsv is"):

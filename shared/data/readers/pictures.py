@@ -29,6 +29,8 @@ from shared.errors import ReplicationError
 
 Images = NDArray[np.uint8]
 """(N, height, width, channels)."""
+_Described = dict[str, dict[str, list[str]]]
+"""Split to its photos, each with its captions."""
 
 _KARPATHY = {"train": "train", "val": "valid", "test": "test"}  # the part "restval" is in no split
 # Their escapes in JSON end in a letter, which a mark behind it would join.
@@ -71,41 +73,45 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
     """
     path = first_of(raw, options.captions)
     with reading(path.name):
-        described = _karpathy(path) if path.suffix == ".json" else _listed(path, raw, options)
-        corpus: dict[str, list[Segment | str]] = {
-            split: [_segment(photo, captions, options) for photo, captions in photos.items()]
-            for split, photos in described.items()
-        }
+        described, places = (_karpathy(path), {}) if form_of(path) == ".json" else _listed(path, raw, options)
     packed = archives(raw) if options.pictures is None else [_packed(raw / options.pictures, raw / "pictures.tar")]
     found = Photos(packed)
-    found.check(photo for photos in described.values() for photo in photos)
-    for split, photos in described.items() if options.pictures else ():
-        for number, (name, captions) in enumerate(photos.items()):
-            content, segment = found.read(name), _segment(name, captions, options)
+    found.check({photo: places.get(photo, path.name) for photos in described.values() for photo in photos})
+    corpus: dict[str, list[Segment | str]] = {split: [] for split in described}
+    for split, name, captions in ((split, *photo) for split, photos in described.items() for photo in photos.items()):
+        with reading(path.name):
+            segment = _segment(name, captions, options, places.get(name, path.name))
+        if options.pictures:
+            content = found.read(name)
             with reading(f"the photo {name}"):
                 read_picture(content)
             # By its content, so that no draw puts copies into two splits.
-            corpus[split][number] = segment._replace(key=hashlib.sha256(content).hexdigest())
+            segment = segment._replace(key=hashlib.sha256(content).hexdigest())
             more = len(captions) - len(json.loads(segment.texts[0]))
             corpus[split] += [f"a caption is empty, or its photo has {options.at_most} before it"] * more
+        corpus[split].append(segment)
     if options.pictures and not options.splits:
         corpus["train"] += ["a photo has no caption"] * found.others(described["train"])
     return Accompanied(corpus, {archive.name: archive for archive in packed})
 
 
-def _listed(path: Path, raw: Path, options: PhotosOptions) -> dict[str, dict[str, list[str]]]:
-    """Return the captions of each photo of each split, from a table and the lists of the splits."""
+def _listed(path: Path, raw: Path, options: PhotosOptions) -> tuple[_Described, dict[str, str]]:
+    """Return the captions of each photo of each split, from a table and the lists of the splits; and photos' places."""
     captions: dict[str, list[str]] = {}
+    places: dict[str, str] = {}
     image, caption = (options.fields.get(name, name) for name in ("image", "caption"))
     form = form_of(path)
     for place, row in records(path, options.columns, form if form in TABULAR else ".csv"):
-        captions.setdefault(text_of(row, image, place), []).append(text_of(row, caption, place))
-    if not options.splits:
-        return {"train": captions}
-    return {
-        split: {photo: captions.get(photo, []) for photo in text_lines(first_of(raw, [name])) if photo}
-        for split, name in options.splits.items()
-    }
+        name = text_of(row, image, place)
+        captions.setdefault(name, []).append(text_of(row, caption, place))
+        places.setdefault(name, place)
+    chosen: _Described = {split: {} for split in options.splits} or {"train": captions}
+    for split, listing in options.splits.items():
+        for number, photo in enumerate(text_lines(first_of(raw, [listing])), start=1):
+            if photo:
+                chosen[split][photo] = captions.get(photo, [])
+                places.setdefault(photo, f"{listing}, line {number}")
+    return chosen, places
 
 
 def _packed(folder: Path, target: Path) -> Path:
@@ -120,9 +126,9 @@ def _packed(folder: Path, target: Path) -> Path:
     return target
 
 
-def _karpathy(path: Path) -> dict[str, dict[str, list[str]]]:
+def _karpathy(path: Path) -> _Described:
     """Return the captions of each photo of each split, from ``dataset_<name>.json`` (Karpathy & Fei-Fei 2015)."""
-    splits: dict[str, dict[str, list[str]]] = {split: {} for split in _KARPATHY.values()}
+    splits: _Described = {split: {} for split in _KARPATHY.values()}
     for image in read_json(path)["images"]:
         if split := _KARPATHY.get(image["split"]):
             if image["filename"] in splits[split]:  # as those of two folders may be
@@ -131,11 +137,11 @@ def _karpathy(path: Path) -> dict[str, dict[str, list[str]]]:
     return splits
 
 
-def _segment(photo: str, captions: Sequence[str], options: PhotosOptions) -> Segment:
+def _segment(photo: str, captions: Sequence[str], options: PhotosOptions, place: str) -> Segment:
     found = (options.words.finditer(text.lower().translate(_CONTROLS)) for text in captions)
     texts = [text for words in found if (text := " ".join(word[0] for word in words))]
     if not texts:
-        raise ValueError(f"the photo {photo} has no caption")
+        raise ReplicationError(f"{place}: the photo {photo} has no caption; write one, or take it out.")
     return Segment((json.dumps(texts[: options.at_most], ensure_ascii=False), photo))
 
 

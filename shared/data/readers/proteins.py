@@ -87,8 +87,8 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
     takes some into ``test_relatives``.
 
     Raises:
-        ReplicationError: the languages are wrong, the file is not FASTA of UniProt, or there are too few families to
-            hold out.
+        ReplicationError: the languages are wrong, the file is not FASTA of UniProt or has the letters of DNA alone, or
+            there are too few families to hold out.
     """
     if not languages or languages[0] != "sequence" or not set(languages) < set(Protein._fields):
         raise ReplicationError(
@@ -101,6 +101,8 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
             left_out.append(f"a sequence has fewer than {options.shortest} letters")
         elif found.setdefault(protein.sequence, protein) is not protein:
             left_out.append("an equal sequence stands before it")
+    if sum(map(len, found)) > 20 * options.k and set().union(*found) <= {*"ACGTUN"}:
+        raise ReplicationError(f"{options.file} has the letters A, C, G, T, U, N of DNA or RNA alone; give proteins.")
     entries = list(found.values())
     home = families(
         list(found), k=options.k, jaccard=options.jaccard, containment=options.containment,

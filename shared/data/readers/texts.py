@@ -76,13 +76,16 @@ def read_parallel(raw: Path, languages: Sequence[str], options: ParallelOptions)
 
     def segments(split: str) -> Iterator[Segment | str]:
         for part in options.parts[split]:
-            names = [part[language] for language in languages]
+            names, number = [part[language] for language in languages], 0
             try:
                 for texts in zip(*(_sentences(raw / part[each], each, options) for each in languages), strict=True):
                     complete = all(texts) or not options.skip_incomplete
                     yield Segment(texts) if complete else "a text is empty"
+                    number += 1
             except ValueError:
-                raise ReplicationError(f"{' and '.join(names)} do not have equally many segments.") from None
+                raise ReplicationError(
+                    f"{' and '.join(names)} do not have equally many segments: one ends after {number}; correct it."
+                ) from None
 
     corpus = {split: segments(split) for split in options.parts}
     if every := options.valid_every:
@@ -103,7 +106,7 @@ def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[
     if form_of(path) in TABULAR:
         for place, record in records(path, options.columns):
             yield text_of(record, options.fields.get(language, language), place).strip()
-    elif path.suffix in {".sgm", ".xml"}:
+    elif form_of(path) in {".sgm", ".xml"}:
         text = read_text(path)
         for opened in _OPENED.finditer(text):
             found = _SEGMENT.match(text, opened.start())
@@ -234,7 +237,8 @@ def records(path: Path, columns: Sequence[str] = (), form: str = "") -> Iterator
         if not (files := listed(path, _TEXTS)):
             raise ReplicationError(f"{path.name} has no file <label>/<name>.txt; correct the card.")
         for file in sorted(files, key=_numbered):
-            yield str(file.relative_to(path.parent)), {LABEL: file.parent.name, "text": read_text(file)}
+            name = str(file.relative_to(path.parent))
+            yield name, {LABEL: file.parent.name, "text": read_text(file, name)}
     elif form in (".json", ".jsonl"):
         for place, record in json_lines(path):
             if not isinstance(record, dict):

@@ -50,8 +50,8 @@ def _segments(folder: Path, sections: Sequence[str]) -> Iterator[Segment]:
         if not paths:
             raise ReplicationError(f"{folder.name}/{section} holds no .mrg file; give the whole treebank.")
         for path in paths:
-            with reading(f"{folder.name}/{section}/{path.name}"):
-                for number, tree in enumerate(parse(read_text(path))):
+            with reading(name := f"{folder.name}/{section}/{path.name}"):
+                for number, tree in enumerate(parse(read_text(path, name))):
                     words, symbols = linearise(tree)
                     yield Segment((" ".join(words), " ".join(symbols)), key=f"{section}/{path.name}:{number}")
 
