@@ -65,7 +65,8 @@ def test_a_damaged_packed_text_is_refused(file, data):
         whole[place:] = data.draw(st.just(b"") | st.just(bytes([whole[place] ^ 1]) + whole[place + 1 :]))
         path.write_bytes(whole)
         found, said = outcome(list, text_lines(path))
-        assert said.startswith("a.xz cannot be read") if said else found == lines
+        # Where a letter is damaged, its byte may be no text before the sum of the whole is reached.
+        assert said.startswith(("a.xz cannot be read", "a.xz is not UTF-8 text")) if said else found == lines
 
 
 VALUES = st.recursive(
