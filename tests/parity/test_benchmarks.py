@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from benchmarks import bahdanau
+from benchmarks import bahdanau, growth, page
 from benchmarks.__main__ import NAMES, age, code_of, main, measure
 
 
@@ -19,7 +19,7 @@ def test_all_benchmarks_are_listed_with_their_comparisons(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmarks", "list"])
     main()
     said = capsys.readouterr().out
-    assert len(NAMES) == 9
+    assert len(NAMES) == 10
     assert all(f"\n{name}: " in f"\n{said}" for name in NAMES)
     assert "    training with input feeding\n" in said
 
@@ -39,6 +39,21 @@ def test_records_of_other_code_are_said_to_be_stale(tmp_path):
     for code, stale in ((code_of("luong"), ""), ("that of other code", "; stale: the code has changed")):
         (tmp_path / "luong.json").write_text(json.dumps({"date": "2026-01-01", "code": code}))
         assert age("luong", tmp_path) == f"measured on 2026-01-01{stale}"
+
+
+def test_memory_is_that_of_a_step_alone_and_the_page_shows_how_it_grows(monkeypatch, tmp_path):
+    sizes = {str(size): lambda size=size: len(b"1" * size * 2**20) for size in (1, 2, 32)}
+    monkeypatch.setattr(growth, "COMPARISONS", {"training": lambda: sizes})
+    monkeypatch.setattr(growth, "SIZES", {"training": "Words"})
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path), "run", "growth", "--turns", "7"])
+    main()
+    record = json.loads((tmp_path / "growth.json").read_text())
+    assert 28 < record["comparisons"]["training"]["32"]["megabytes"] < 40
+    page.write({"growth": growth}, {"growth": record}, {"growth": age("growth", tmp_path)}, tmp_path)
+    shown = (tmp_path / "speed" / "README.md").read_text()
+    assert "figures/growth_training.png" in shown
+    assert "| Training. |" in shown
+    assert f"Measured on {record['date']}, at " in shown
 
 
 @pytest.mark.parametrize("arguments", [["run", "bahdanua"], ["run", "bahdanau", "--turns", "3"]])
