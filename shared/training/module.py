@@ -1,4 +1,4 @@
-"""What the modules that are trained have in common: optimiser, clipping, what is logged, means over validation."""
+"""What all Lightning modules here have in common: optimiser, clipping, what is logged, means over validation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import lightning
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -14,7 +15,7 @@ from shared.training.config import TrainingConfig
 from shared.training.optimizers import build_optimizer
 
 
-class TrainingModule(nn.Module):
+class TrainingModule(lightning.LightningModule):
     """Base of the modules that :func:`shared.training.run.train_run` trains; a subclass defines the two steps.
 
     The learning curve contains all that a step logs as ``train_…``, and the means of the sums given to ``collect``.
@@ -46,20 +47,6 @@ class TrainingModule(nn.Module):
     def forward(self, step: Callable[[], Tensor]) -> Tensor:
         """Run a step. Lightning Fabric casts, and DistributedDataParallel means gradients, around this method alone."""
         return step()
-
-    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """The scalar that is optimised, of one batch."""
-        raise NotImplementedError
-
-    def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Collect what is measured of one batch of the validation split."""
-        raise NotImplementedError
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what else a run needs to be continued; nothing by default."""
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take it back."""
 
     def items(self, batch: Any) -> int:
         """How many items the loss of a training batch is the mean over."""
