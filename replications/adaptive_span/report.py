@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from shared.reports.curves import LearningCurves
-from shared.reports.document import Figure
-from shared.reports.exhibits import NO_COUNTERPART, OfVariants, Results, Shows
+from shared.reports.document import Figure, extremes
+from shared.reports.exhibits import OfVariants, Results, Shows
 from shared.reports.figures import drawing
-from shared.reports.naming import name_and_id
+from shared.reports.naming import name_and_id, name_of
 
 CAPTION = (
     "Span of every head, its ramp included: means over seeds, sorted within each layer of a seed, as heads have no "
@@ -27,9 +28,11 @@ class Spans(OfVariants):
         runs = [run for variant in self.shown if (run := results.get(variant)) is not None and run.metrics]
         if not runs:
             return ()
+        spans: dict[str, float] = {}
         with drawing(folder / "spans.png", height=1.0 + 1.6 * len(runs)) as canvas:
             for axes, run in zip(canvas.subplots(len(runs), squeeze=False)[:, 0], runs, strict=True):
                 layers = sorted({name.partition("-")[0] for name in run.mean if name.startswith("span@")})
+                spans[name_of(run.variant)] = fmean(z for name, z in run.mean.items() if name.startswith("span@"))
                 begin = 0
                 for layer in layers:
                     of_seeds = np.array([
@@ -44,12 +47,10 @@ class Spans(OfVariants):
                     begin += of_seeds.shape[1] + 1
                 axes.set(title=name_and_id(run.variant), ylabel="Span, symbols", xticks=[])
                 axes.legend()
-        return [Figure(folder / "spans.png", CAPTION)]
+        return [Figure(folder / "spans.png", f"{extremes('Span in symbols, mean over heads', spans)}{CAPTION}")]
 
 
 FIGURES = [
     Shows(Spans(["adaptive", "adaptive-near"]), claim="A19-C3", counterpart="Figure 3"),
-    Shows(
-        LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]}), counterpart=NO_COUNTERPART
-    ),
+    Shows(LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]})),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.translation.heatmaps import Heatmaps
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
@@ -24,6 +24,6 @@ FIGURES = [
         Heatmaps("corpus-rnnsearch", "What RNNsearch attends to in real sentences."),
         claim="B15-C6", counterpart="Figure 3",
     ),
-    Shows(AlignmentOffsets(PANELS), claim="B15-C6", counterpart=NO_COUNTERPART),
-    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
+    Shows(AlignmentOffsets(PANELS), claim="B15-C6"),
+    Shows(LearningCurves(PANELS)),
 ]  # fmt: skip

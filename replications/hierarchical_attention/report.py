@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES, HeatTexts
 
 FIGURES = [
@@ -28,6 +28,5 @@ FIGURES = [
             },
             CURVES,
         ),
-        counterpart=NO_COUNTERPART,
     ),
 ]  # fmt: skip

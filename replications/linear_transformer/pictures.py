@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import ReplicationError
-from shared.reports.document import Figure
+from shared.reports.document import Figure, extremes
 from shared.reports.exhibits import OfVariants, Results, first_run
 from shared.reports.figures import INK, WIDTH, drawing
 from shared.reports.naming import name_of
@@ -48,16 +48,19 @@ class Pictures(OfVariants):
         from shared.tasks.tried import UNSEEN
 
         sampled: dict[str, list[tuple[str, NDArray[np.uint8]]]] = defaultdict(list)
+        bits: dict[str, dict[str, float]] = defaultdict(dict)
         completed: dict[tuple[int, bytes], dict[str, dict[str, NDArray[np.uint8]]]] = defaultdict(dict)
         for run in (first_run(results, variant) for variant in self.shown):
             if run is not None and (drawn := read_pictures(run.pictures(run.seeds[0]))):
                 sampled[run.task].append((name_of(run.variant), drawn["samples"]))
+                if "bits" in run.mean:
+                    bits[run.task][name_of(run.variant)] = run.mean["bits"]
                 completed[int(drawn["given"]), drawn["true"].tobytes()][run.variant] = drawn
         figures = []
         for task, lines in sampled.items():
             path = folder / f"samples_{task}.png"
             draw_pictures(lines, path)
-            figures.append(Figure(path, f"Task {task}. {SAMPLED}"))
+            figures.append(Figure(path, f"{extremes('Bits a test pixel', bits[task])}Task {task}. {SAMPLED}"))
         for (given, _), alike in completed.items():
             variant, first = next(iter(alike.items()))
             path, whole = folder / f"completions_{variant}.png", first["true"]
@@ -66,7 +69,9 @@ class Pictures(OfVariants):
             drew = [(name_of(name), drawn["completed"]) for name, drawn in alike.items()]
             draw_pictures([("given", beginnings.reshape(*whole.shape[:3], 3)), *drew, ("true", whole)], path)
             said = COMPLETED.format(given=given, all=whole[0].size)
-            figures.append(Figure(path, f"Task {results[variant].task}. {said}"))
+            same = {name_of(name): float((of["completed"] == whole).mean()) for name, of in alike.items()}
+            found = extremes("Share of the values that are those of the picture, with those given", same)
+            figures.append(Figure(path, f"{found}Task {results[variant].task}. {said}"))
         return figures
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.linear_transformer.pictures import Pictures
 from shared.reports.curves import StudyLines, StudyPanel
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.sequences.report import curves
 
 _LAYERS = {
@@ -29,18 +29,15 @@ FIGURES = [
             StudyPanel("generation", "milliseconds", _PIXELS, "Milliseconds, one picture", _NETWORKS),
             StudyPanel("generation", "milliseconds_in_batch", _PIXELS, "Milliseconds, share of a batch", _NETWORKS),
         ]),
-        claim="K20-C4", counterpart=NO_COUNTERPART,
+        claim="K20-C4",
     ),
     Shows(
         curves({"Copying": ["copy-softmax", "copy-linear", "copy-lsh-1", "copy-lsh-4"]}, only="copying"),
         claim="K20-C2", counterpart="Figure 2",
     ),
-    Shows(
-        Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]),
-        claim="K20-C3", counterpart=NO_COUNTERPART,
-    ),
+    Shows(Pictures(["mnist-linear", "mnist-softmax", "mnist-lsh-1", "cifar10-linear"]), claim="K20-C3"),
     Shows(
         curves({"Digits, pixel by pixel": ["mnist-softmax", "mnist-linear", "mnist-lsh-1"]}, only="digits"),
-        claim="K20-C3", counterpart=NO_COUNTERPART,
+        claim="K20-C3",
     ),
 ]  # fmt: skip

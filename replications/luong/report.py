@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.translation.heatmaps import SideBySide
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
@@ -35,7 +35,6 @@ FIGURES = [
             ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
         ),
         claim="L15-C7",
-        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
@@ -43,13 +42,11 @@ FIGURES = [
             ["halves-general", "halves-location"],
         ),
         claim="L15-C4",
-        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
             "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
         ),
-        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
@@ -57,8 +54,7 @@ FIGURES = [
             ["gold-location", "gold-dot", "gold-local-m-general", "gold-local-p-general"],
         ),
         claim="L15-C7",
-        counterpart=NO_COUNTERPART,
     ),
-    Shows(AlignmentOffsets(PANELS), claim="L15-C7", counterpart=NO_COUNTERPART),
-    Shows(LearningCurves(PANELS), counterpart=NO_COUNTERPART),
+    Shows(AlignmentOffsets(PANELS), claim="L15-C7"),
+    Shows(LearningCurves(PANELS)),
 ]

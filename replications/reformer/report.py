@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.reports.curves import StudyLines, StudyPanel
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.sequences.report import curves
 
 _FORMS = {
@@ -18,10 +18,10 @@ FIGURES = [
         StudyLines("What training keeps of the layers", [
             StudyPanel("reversibility", "kept", "Layers", "MiB kept for the backward pass", _FORMS),
         ]),
-        claim="Ki20-C3", counterpart=NO_COUNTERPART,
+        claim="Ki20-C3",
     ),
     Shows(
         curves({"Rounds of hashing": ["lsh-1", "lsh-2", "lsh-4", "reversible"]}, only="hashing"),
-        claim="Ki20-C4", counterpart=NO_COUNTERPART,
+        claim="Ki20-C4",
     ),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.self_attentive.sweeps import Sweep
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 
 PANELS = {
@@ -27,12 +27,8 @@ FIGURES = [
         HeatTexts(
             "attention", "What the self-attentive model attends to; the words that decide the class are underlined."
         ),
-        counterpart=NO_COUNTERPART,
     ),
-    Shows(
-        HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
-        counterpart=NO_COUNTERPART,
-    ),
+    Shows(HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts.")),
     Shows(
         HeatRows(
             ["few-attention", "few-penalty-0"],
@@ -54,5 +50,5 @@ FIGURES = [
         ),
         claim="L17-C4", counterpart="Figure 3",
     ),
-    Shows(LearningCurves(PANELS, CURVES), counterpart=NO_COUNTERPART),
+    Shows(LearningCurves(PANELS, CURVES)),
 ]  # fmt: skip

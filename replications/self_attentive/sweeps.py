@@ -11,7 +11,7 @@ import numpy as np
 
 from shared.claims.results import RunResults
 from shared.metrics.registry import measure, split_of
-from shared.reports.document import Figure, slug
+from shared.reports.document import Figure, extremes, slug
 from shared.reports.exhibits import Exhibit, Results
 from shared.reports.figures import COLOURS, INK, MARKERS, panels_drawn, place_ticks
 from shared.reports.naming import token_of
@@ -59,7 +59,9 @@ class Sweep(Exhibit):
                 _plot(axes, of_metric, name)
                 place_ticks(axes, list(of_metric), log=self.log)
                 axes.set(xlabel=self.x, ylabel=_label(name, list(of_metric.values())))
-        return [Figure(path, f"{self.title.rstrip('.')}. {SHOWN}")]
+        of = {f"{self.x} {x:g}": run.mean[name] for x, run in of_metric.items()}
+        said = extremes(_label(name, [*of_metric.values()]), of)
+        return [Figure(path, f"{said}{self.title.rstrip('.')}. {SHOWN}")]
 
 
 def _label(metric: str, runs: Sequence[RunResults]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.set_transformer.figures import BySize, Clusters
 from shared.reports.curves import LearningCurves, StudyLines, StudyPanel
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.sets.report import CURVES
 
 FIGURES = [
@@ -14,17 +14,17 @@ FIGURES = [
                 "sab": "SAB: every element looks at all", "isab": "ISAB: through inducing points",
             }),
         ]),
-        claim="L19-C2", counterpart=NO_COUNTERPART,
+        claim="L19-C2",
     ),
     Shows(
         BySize("absolute_error", "error", "Absolute error", ["maxima-sab", "maxima-max", "maxima-mean"]),
-        claim="L19-C3", counterpart=NO_COUNTERPART,
+        claim="L19-C3",
     ),
     Shows(
         BySize("counted_right", "counted", "Sets counted rightly (share)", [
             "digits-sab", "digits-sab-mean", "digits-pma", "digits-max", "digits-mean",
         ]),
-        claim="L19-C5", counterpart=NO_COUNTERPART,
+        claim="L19-C5",
     ),
     Shows(
         Clusters("clusters-sab", "Test sets with the mixtures that SAB and PMA read off them."),
@@ -43,6 +43,5 @@ FIGURES = [
             },
             CURVES,
         ),
-        counterpart=NO_COUNTERPART,
     ),
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shared.reports.document import Figure
 from shared.reports.exhibits import OfVariant, OfVariants, Results
 from shared.reports.explorer import Attention, Explored
-from shared.reports.figures import COLOURS, INK, WIDTH, drawing
+from shared.reports.figures import COLOURS, INK, WIDTH, drawing, panels_drawn
 from shared.reports.naming import PALETTE, name_and_id, name_of
 from shared.tasks.captioning.report import courses
 from shared.tasks.examples import kept_of
@@ -59,11 +59,8 @@ class Stopping(OfVariants):
                 "markeredgewidth": 1.3,
             }  # fmt: skip
 
-        columns = min(3, len(panels))
-        lines = -(-len(panels) // columns)
-        with drawing(path, height=2.5 * lines + 0.5) as canvas:
-            grid = canvas.subplots(lines, columns, squeeze=False).ravel()
-            for axes, (variant, found) in zip(grid, panels.items(), strict=False):
+        with panels_drawn(path, len(panels), height=2.5, columns=3, extra=0.5) as (canvas, grid):
+            for axes, (variant, found) in zip(grid, panels.items(), strict=True):
                 for index, course in enumerate(found):
                     colour = COLOURS[index % len(COLOURS)]
                     late, last = course.after(1 / 3), course.after(2 / 3)
@@ -73,15 +70,16 @@ class Stopping(OfVariants):
                         axes.plot(course.likelihood[place], course.bleu[place], **mark(marker))
                 axes.set_title(name_of(variant))
                 axes.locator_params(nbins=5)
-            for axes in grid[len(panels) :]:
-                axes.set_visible(False)
             canvas.supxlabel(f"Log-likelihood (nats per {runs[0].token})", fontsize="medium")
             canvas.supylabel("BLEU-4", fontsize="medium")
             dots = Line2D([], [], color=COLOURS[0], marker=".", linewidth=0.9, label="last third of training")
             ends = {"o": "highest BLEU", "x": "highest likelihood"}
             handles = [dots, *(Line2D([], [], label=label, **mark(marker)) for marker, label in ends.items())]
             canvas.legend(handles=handles, loc="outside upper left", ncols=3)
-        return [Figure(path, STOPPING_DRAWN)]
+        every = [course for found in panels.values() for course in found]
+        alike = sum(course.bleu.argmax() == course.likelihood.argmax() for course in every)
+        said = f"In {alike} of {len(every)} trainings BLEU is highest where likelihood is."
+        return [Figure(path, f"{said} {STOPPING_DRAWN}")]
 
 
 class Overlays(OfVariant):

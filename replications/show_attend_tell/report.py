@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.show_attend_tell.figures import Overlays, Stopping
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.captioning.report import CURVES
 
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."
@@ -29,7 +29,7 @@ FIGURES = [
     ),
     Shows(
         Overlays("soft-penalty-0", f"Soft attention without the penalty, in the same pictures. {_OPENMOJI}"),
-        claim="X15-C5", counterpart=NO_COUNTERPART,
+        claim="X15-C5",
     ),
     Shows(
         Overlays("hard", f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}"),
@@ -40,13 +40,13 @@ FIGURES = [
             "supervised",
             f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}",
         ),
-        claim="X15-C4", counterpart=NO_COUNTERPART,
+        claim="X15-C4",
     ),
     Shows(Overlays("flickr8k-soft", "Soft attention on photographs."), claim="X15-C4", counterpart=_WORDS),
     Shows(
         Overlays("flickr8k-hard", "Hard attention on the same photographs."),
         claim="X15-C2", counterpart=_WORDS_HARD,
     ),
-    Shows(Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]), claim="X15-C6", counterpart=NO_COUNTERPART),
-    Shows(LearningCurves(PANELS, CURVES), counterpart=NO_COUNTERPART),
+    Shows(Stopping(["soft", "flickr8k-soft", "flickr8k-quarter-soft"]), claim="X15-C6"),
+    Shows(LearningCurves(PANELS, CURVES)),
 ]  # fmt: skip

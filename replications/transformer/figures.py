@@ -11,7 +11,7 @@ import numpy as np
 
 from shared.claims.results import RunResults
 from shared.data.tokenizers import BOS, SPECIAL
-from shared.reports.curves import Points, draw_curves, read_curves, training_curves
+from shared.reports.curves import Points, draw_curves, ends, read_curves, training_curves
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run, panels
 from shared.reports.explorer import Attention, Explored
@@ -171,7 +171,8 @@ class LossByOperations(OfPanels):
             path = folder / f"loss_by_operations_{panel.name}.png"
             if loss_by_operations(panel.runs, path):
                 caption = "Loss on the validation split against the operations of training so far"
-                figures.append(Figure(path, f"{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
+                said = ends("At the end of training", panel.runs, [_curve(run) for run in panel.runs])
+                figures.append(Figure(path, f"{said}{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
         return figures
 
 
@@ -184,5 +185,7 @@ class LearningRates(OfPanels):
         for panel in panels(results, self.panels, others=False):
             path = folder / f"learning_rate_{panel.name}.png"
             if training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train"):
-                figures.append(Figure(path, f"{panel.title}. Learning rate against updates."))
+                curves = [read_curves(run, metric="learning_rate", split="train") for run in panel.runs]
+                said = ends("Learning rate at the end", panel.runs, curves)
+                figures.append(Figure(path, f"{said}{panel.title}. Learning rate against updates."))
         return figures

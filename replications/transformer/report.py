@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.transformer.figures import Heads, LearningRates, LossByOperations
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.translation.heatmaps import Heatmaps, SideBySide
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
 
@@ -30,46 +30,34 @@ PANELS = {
     "Trees": ["parsing-transformer", "parsing-luong"],
 }  # fmt: skip
 FIGURES = [
-    Shows(ScoresByLength(PANELS), counterpart=NO_COUNTERPART),
+    Shows(ScoresByLength(PANELS)),
     Shows(
         Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
-        counterpart=NO_COUNTERPART,
     ),
     Shows(
         SideBySide(
             "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
             ["base", "rnnsearch", "luong"],
         ),
-        claim="V17-C1", counterpart=NO_COUNTERPART,
+        claim="V17-C1",
     ),
     Shows(
         SideBySide(
             "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
             ["corpus-base", "bahdanau/corpus-rnnsearch", "luong/local-p-general-feed"],
         ),
-        claim="V17-C1", counterpart=NO_COUNTERPART,
+        claim="V17-C1",
     ),
-    Shows(
-        Heads("base", "Every head of the base model on a test sentence"),
-        counterpart=NO_COUNTERPART,
-    ),
+    Shows(Heads("base", "Every head of the base model on a test sentence")),
     Shows(
         Heads("agreement-base", "Every head of a model whose words each need five others"),
-        claim="V17-C2", counterpart=NO_COUNTERPART,
+        claim="V17-C2",
     ),
-    Shows(Heads("corpus-base", "Every head of the base model on real text"), counterpart=NO_COUNTERPART),
-    Shows(
-        Heads("parsing-transformer", "Every head on a sentence and its tree"),
-        claim="V17-C9", counterpart=NO_COUNTERPART,
-    ),
-    Shows(AlignmentOffsets(PANELS), counterpart=NO_COUNTERPART),
-    Shows(
-        LearningCurves({ROW_D: PANELS[ROW_D]}, only="regularised"), claim="V17-C5", counterpart=NO_COUNTERPART,
-    ),
-    Shows(
-        LearningCurves({title: names for title, names in PANELS.items() if title != ROW_D}, only="compared"),
-        counterpart=NO_COUNTERPART,
-    ),
+    Shows(Heads("corpus-base", "Every head of the base model on real text")),
+    Shows(Heads("parsing-transformer", "Every head on a sentence and its tree"), claim="V17-C9"),
+    Shows(AlignmentOffsets(PANELS)),
+    Shows(LearningCurves({ROW_D: PANELS[ROW_D]}, only="regularised"), claim="V17-C5"),
+    Shows(LearningCurves({title: names for title, names in PANELS.items() if title != ROW_D}, only="compared")),
     Shows(
         LossByOperations({
             "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
@@ -80,12 +68,6 @@ FIGURES = [
         }),
         claim="V17-C1", counterpart="Table 2",
     ),
-    Shows(
-        LossByOperations({"Trees": ["parsing-transformer", "parsing-luong"]}),
-        claim="V17-C9", counterpart=NO_COUNTERPART,
-    ),
-    Shows(
-        LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
-        counterpart=NO_COUNTERPART,
-    ),
+    Shows(LossByOperations({"Trees": ["parsing-transformer", "parsing-luong"]}), claim="V17-C9"),
+    Shows(LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]})),
 ]  # fmt: skip

@@ -26,8 +26,8 @@ from replications.transformer_xl.texts import evaluation
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
-from shared.reports.curves import Points, draw_curves, plot_curves
-from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, over_seeds
+from shared.reports.curves import Points, draw_curves, ends, plot_curves
+from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, extremes, over_seeds
 from shared.reports.exhibits import Exhibit, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
 from shared.reports.naming import name_and_code, name_of
@@ -84,7 +84,8 @@ class ByPlace(OfPanels):
             path, y = folder / f"{self.name}_{panel.name}.png", "Recalled (%)" if self.recalled else f"{of} per {token}"
             if draw_curves(runs, list(curves.values()), path, x=self.x, y=y, powers=self.powers, marked=True):
                 head = f"{y}, by {self.x[0].lower()}{self.x[1:]}"
-                blocks.append(Figure(path, f"{panel.title}. {self.caption.format(y=y)} {SPREAD}"))
+                said = ends(f"{y}, at the right", runs, [*curves.values()])
+                blocks.append(Figure(path, f"{said}{panel.title}. {self.caption.format(y=y)} {SPREAD}"))
                 blocks.append(_table(head, curves, 1 if self.recalled else 3))
         return blocks
 
@@ -228,7 +229,9 @@ class ContextLengths(OfPanels):
                 for run in runs
             ]
             lengths = Table((f"Group {group}", *(f"r = {r}" for r in RATIOS.values())), rows, "lrrr")
-            blocks += [Figure(path, f"Group {group}. {GAINS}"), lengths, Paragraph(LENGTHS)]
+            reach = {name_of(run.variant): run.mean[f"recl_{group}_{max(RATIOS)}"] for run in runs}
+            said = extremes(f"Effective context in symbols, r = {RATIOS[max(RATIOS)]}", reach)
+            blocks += [Figure(path, f"{said}Group {group}. {GAINS}"), lengths, Paragraph(LENGTHS)]
         return blocks
 
 
@@ -322,4 +325,6 @@ class EvaluationSpeed(Exhibit):
                 axes.set(xlabel="Attention length (symbols)")
                 axes.margins(y=0.15)
                 plain_powers(axes.yaxis)
-        return [Figure(path, f"{self.variant}: {COST}")]
+        longest, times = max(quantities["speedup"].items())
+        said = f"With {longest:g} symbols, sliding windows take {fmean(times):.3g} times as long as kept states."
+        return [Figure(path, f"{said} {self.variant}: {COST}")]

@@ -11,7 +11,7 @@ from replications.transformer_xl.figures import (
 )
 from replications.transformer_xl.texts import AttentionToText, Samples
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 
 FIGURES = [
     Shows(
@@ -29,7 +29,7 @@ FIGURES = [
             "Characters of the Bible": ["xl", "no-memory", "lstm"],
             "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
         }),
-        claim="D19-C2", counterpart=NO_COUNTERPART,
+        claim="D19-C2",
     ),
     Shows(
         RecallDistances({
@@ -38,13 +38,10 @@ FIGURES = [
                 "recall-lstm",
             ],
         }),
-        claim="D19-C5", counterpart=NO_COUNTERPART,
+        claim="D19-C5",
     ),
-    Shows(
-        AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
-        counterpart=NO_COUNTERPART,
-    ),
-    Shows(AttentionToText("ptb-xl", "A place of Penn Treebank"), counterpart=NO_COUNTERPART),
+    Shows(AttentionToText("recall-xl", "From a question to the fact that answers it, in memory")),
+    Shows(AttentionToText("ptb-xl", "A place of Penn Treebank")),
     Shows(
         ContextLengths({
             "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
@@ -61,7 +58,7 @@ FIGURES = [
         EvaluationSpeed("evaluation-speed"),
         claim="D19-C6", counterpart="Table 9",
     ),
-    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"]), counterpart=NO_COUNTERPART),
+    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"])),
     Shows(
         LearningCurves({
             "Characters of the Bible": [
@@ -73,6 +70,5 @@ FIGURES = [
             ],
             "Short lines": ["sentences-xl", "sentences-no-memory"],
         }),
-        counterpart=NO_COUNTERPART,
     ),
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.reports.curves import plot_curves
+from shared.reports.curves import ends, plot_curves
 from shared.reports.document import Figure
 from shared.reports.exhibits import Exhibit, OfVariant, Results
 from shared.reports.figures import drawing, legend_above, place_ticks
@@ -62,7 +62,7 @@ class Growth(Exhibit):
             place_ticks(axes, sorted({x for line in points for x in line}), log=True)
             axes.set(xlabel="Training pictures", ylabel="Accuracy, %")
             legend_above(canvas, axes)
-        return [Figure(path, GROWTH)]
+        return [Figure(path, f"{ends('Accuracy with the most pictures, %', runs, points)}{GROWTH}")]
 
 
 class RollOuts(OfVariant):
@@ -81,7 +81,8 @@ class RollOuts(OfVariant):
                 right = each["label"] == each["predicted"]
                 axes.set_title(str(each["label"]) if right else f"{each['label']}, not {each['predicted']}", fontsize=8)
                 axes.set_axis_off()
-        return [Figure(path, f"{self.caption.rstrip('.')}. {ROLLED_OUT}")]
+        known = sum(each["label"] == each["predicted"] for each in kept)
+        return [Figure(path, f"{known} of {len(kept)} digits are known. {self.caption.rstrip('.')}. {ROLLED_OUT}")]
 
 
 def lit(ink: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.floating]:

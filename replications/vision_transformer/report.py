@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replications.vision_transformer.figures import Growth, RollOuts
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, Shows
+from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES
 
 SIZES = (100, 1000, 10_000)
@@ -26,6 +26,5 @@ FIGURES = [
             },
             CURVES,
         ),
-        counterpart=NO_COUNTERPART,
     ),
 ]  # fmt: skip

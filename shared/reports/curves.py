@@ -15,7 +15,7 @@ import numpy as np
 
 from shared.claims.results import RunResults, read_curve, read_recorded
 from shared.errors import ReplicationError
-from shared.reports.document import SPREAD, Figure, number, slug
+from shared.reports.document import SPREAD, Figure, extremes, slug
 from shared.reports.exhibits import LINES, Exhibit, OfPanels, Results, panels
 from shared.reports.figures import drawing, legend_above, line_style, panels_drawn, place_ticks, plain_powers, plot_line
 from shared.reports.naming import name_of, styles_of, token_of
@@ -149,21 +149,16 @@ class LearningCurves(OfPanels):
                 if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
                     early = EARLY if self.diverging and any(apart) else ""
-                    said = ends(panel.runs, curve.metric)
+                    found = [read_curves(run, metric=curve.metric, split="valid") for run in panel.runs]
+                    said = ends("At the end of training", panel.runs, found)
                     figures.append(Figure(path, f"{said}{panel.title}. {curve.caption}: {SPREAD}{early}"))
         return figures
 
 
-def ends(runs: Runs, metric: str, split: str = "valid") -> str:
-    """Which of several variants ends lowest and which highest, mean over seeds, as a sentence; empty of one variant."""
-    found = {}
-    for run in runs:
-        if points := read_curves(run, metric=metric, split=split):
-            found[name_of(run.variant)] = statistics.fmean(points[max(points)])
-    if len(found) < 2:
-        return ""
-    (low, least), *_, (high, most) = sorted(found.items(), key=lambda item: item[1])
-    return f"Lowest at the end is {low} ({number(least)}), highest {high} ({number(most)}). "
+def ends(what: str, runs: Runs, curves: Sequence[Points]) -> str:
+    """Which curve ends lowest and which highest, mean over seeds, as a sentence with a space after it."""
+    pairs = zip(runs, curves, strict=True)
+    return extremes(what, {name_of(run.variant): statistics.fmean(of[max(of)]) for run, of in pairs if of})
 
 
 def training_curves(
@@ -385,4 +380,5 @@ class StudyLines(Exhibit):
                 place_ticks(axes, places, log=panel.log_x, named=2 * NAMED if alone else NAMED)
                 axes.set(xlabel=panel.x, ylabel=panel.y)
             legend_above(canvas, *grid)
-        return [Figure(path, f"{self.title.rstrip('.')}.")]
+        said = (extremes(f"{p.y}, at the right", {k: line[1][-1] for k, line in of.items()}) for p, of in measured)
+        return [Figure(path, f"{''.join(said)}{self.title.rstrip('.')}.")]

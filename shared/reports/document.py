@@ -141,10 +141,15 @@ class Figure:
     @property
     def seen(self) -> str:
         """What stands in place of the picture."""
-        first, *more = re.split(r"(?<=[.:;])\s", self.caption)
+        first, *more = re.split(r"(?<=[.;])\s", self.caption)
         while more and len(first) < TELLING:
             first = f"{first} {more.pop(0)}"
-        return self.alt or first.rstrip(".:;")
+        return self.alt or first.rstrip(".;")
+
+    @property
+    def finding(self) -> str:
+        """What the numbers in the picture come to: sentences, a space after each; nothing where the caption says it."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,17 @@ class Heat(Figure):
     """
 
     lines: Sequence[HeatLine] = ()
+
+    @property
+    def finding(self) -> str:
+        """How much of the weight lies on marked words; where none is marked, the word with the most of each text."""
+        shares = [sum(of.shades[at] for at in of.marked) / (sum(of.shades) or 1.0) for of in self.lines if of.marked]
+        if shares:
+            return f"On the mean {100 * statistics.fmean(shares):.0f} % of the weight lies on the underlined words. "
+        most = dict.fromkeys(
+            line.words[max(range(len(line.words)), key=line.shades.__getitem__)] for line in self.lines
+        )
+        return f"Most weight has {', '.join(f'“{word}”' for word in most)}. "
 
 
 @dataclass(frozen=True)
@@ -307,20 +323,9 @@ class Grid:
 
 
 Block = (
-    Heading
-    | Paragraph
-    | Bullets
-    | Table
-    | CodeBlock
-    | Figure
-    | Explorer
-    | Details
-    | Columns
-    | Card
-    | Drawing
-    | Annotated
-    | Grid
-)
+    Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Columns | Card | Drawing
+    | Annotated | Grid
+)  # fmt: skip
 
 
 def table_of(*columns: tuple[str, str, Sequence[Text]]) -> Table:
@@ -376,6 +381,15 @@ def number(value: float | None) -> str:
         return plain(value, 0)
     magnitude = math.floor(math.log10(abs(value)))
     return plain(value, max(0, 3 - magnitude) if magnitude >= 0 else 2 - magnitude)
+
+
+def extremes(what: str, values: Mapping[str, float]) -> str:
+    """Which of the values is the lowest and which the highest, a sentence with a space after it; empty without any."""
+    ordered = [(name, number(value)) for name, value in sorted(values.items(), key=lambda item: item[1])]
+    if len({shown for _, shown in ordered}) < 2:
+        return f"{what}: {ordered[0][1]}{' for all' * (len(ordered) > 1)}. " if ordered else ""
+    (low, least), *_, (high, most) = ordered
+    return f"{what}: lowest for {low} ({least}), highest for {high} ({most}). "
 
 
 def with_ends(shown: str, ends: Iterable[str]) -> str:

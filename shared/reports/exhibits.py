@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, RunResults]
 """All variants of a paper at one scale, by name."""
-NO_COUNTERPART = "No counterpart in the paper."
 LINES = 7  # of a figure: as many as the palette tells apart
 
 
@@ -95,19 +94,19 @@ class Shows:
 
     Attributes:
         exhibit: what is drawn.
-        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``, else :data:`NO_COUNTERPART`.
+        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``; none without.
         claim: id of the claim whose card has it; without one it stands among the figures.
     """
 
     exhibit: Exhibit
-    counterpart: str = NO_COUNTERPART
+    counterpart: str = ""
     claim: str = ""
 
     def draw(self, results: Results, folder: Path) -> Sequence[Block]:
         """What the exhibit draws; captions end with what the paper shows of it."""
-        said = f" The paper's {self.counterpart} shows the same." if self.counterpart != NO_COUNTERPART else ""
+        said = f" The paper shows the same in {self.counterpart}." if self.counterpart else ""
         return [
-            replace(block, caption=f"{block.caption}{said}", alt=block.seen) if isinstance(block, Figure) else block
+            replace(block, caption=f"{block.finding}{block.caption}{said}") if isinstance(block, Figure) else block
             for block in self.exhibit.draw(results, folder)
         ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
-from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph
+from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph, extremes
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -57,6 +59,19 @@ class Explored(Figure):
     maps: Sequence[Attention] = ()
     choose: str = "Choose a word:"
     first: int | None = None
+
+    @property
+    def finding(self) -> str:
+        """How often the largest weight of a row is at a true link, and how large it is, by what the maps differ in."""
+        by = [name for name in ("Model", "Layer", "Head") if len({each.choices.get(name) for each in self.maps}) > 1]
+        largest, right = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
+        for each in self.maps:
+            name = ", ".join(f"{key.lower()} {each.choices[key]}" for key in by)
+            largest[name] += map(max, each.weights)
+            for row in {row for row, _ in each.gold}:
+                right[name].append((row, each.weights[row].index(max(each.weights[row]))) in each.gold)
+        said = {"Words that look most at their partner, share": right, "Largest weight of a row, mean": largest}
+        return "".join(extremes(what, {name: fmean(of) for name, of in found.items()}) for what, found in said.items())
 
 
 def gather_maps(groups: Mapping[KeyT, Sequence[Block]]) -> tuple[dict[KeyT, Sequence[Block]], list[Block]]:

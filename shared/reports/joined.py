@@ -24,13 +24,10 @@ from shared.reports.verdicts import Entry, Report, scale_name
 
 BASES = {
     "with small models, trained in minutes or hours of two cores": (
-        "generated",
-        "own data",
-        "standard data",
-        "paper's data",
+        "generated", "own data", "standard data", "paper's data",
     ),
     "without training": ("measured", "identity"),
-}
+}  # fmt: skip
 """What decides, and the kinds of evidence that come from it."""
 WARNING = "⚠"
 Blocks = Sequence[doc.Block]
@@ -186,8 +183,9 @@ def _verdicts(paper: Replicated) -> list[doc.Block]:
     scales = [report.scale for report in paper.reports]
     rows = []
     for claim in paper.claims:
-        at = {entry["scale"]: entry for entry in paper.by_claim[claim["id"]]}
-        cells = [_cell(at[scale]) if scale in at else "–" for scale in scales]
+        tested = {entry["scale"]: entry for entry in paper.tested(claim["id"])}
+        at = {scale: f"{verdicts.verdict_text(each)} {verdicts.found_text(each)}" for scale, each in tested.items()}
+        cells = [at.get(scale, "–") for scale in scales]
         rows.append([link(claim["id"], f"#{claim['id']}"), doc.sentence(verdicts.in_short(claim)), *cells])
     columns = ("Claim", "What was tested", *(f"{scale.capitalize()} scale" for scale in scales))
     told = list(filter(None, (verdicts.disagreement(entries) for entries in paper.by_claim.values())))
@@ -197,13 +195,6 @@ def _verdicts(paper: Replicated) -> list[doc.Block]:
         *([doc.Bullets(told)] if told else []),
         doc.Details("How a verdict comes about", [doc.Bullets(paragraphs("rules"))]),
     ]
-
-
-def _cell(entry: Entry) -> str:
-    """A scale's verdict on a claim, and what it has measured."""
-    if entry["lead"] is None:
-        return "–"
-    return f"{verdicts.verdict_text(entry)} {verdicts.found_text(entry)}"
 
 
 def _effects(paper: Replicated) -> list[doc.Block]:
@@ -216,7 +207,8 @@ def _effects(paper: Replicated) -> list[doc.Block]:
     far = any(abs(end) > LINEAR for ratio in ratios for end in (ratio.value, *ratio.interval))
     matter = sum(ratio.value >= 1.0 for ratio in ratios if not ratio.hollow)
     caption = say("effects", ratios=ratios, matter=matter, far=LINEAR if far else 0)
-    return [doc.Figure(path, caption, say("effects_seen", ratios=ratios))]
+    figure = doc.Figure(path, caption, say("effects_seen", ratios=ratios))
+    return [doc.Details("All effects, in units of the smallest that matters", [figure])]
 
 
 def relative(entry: Entry) -> Effect | None:
@@ -240,8 +232,11 @@ def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: M
     cards = [(entry, led[entry["scale"]].cards[name]) for entry in tested]
     exhibits = [block for _, card in cards for block in card.exhibits]
     columns = [(_headed(entry, len(cards) > 1), card.evidence) for entry, card in cards]
-    if len(columns) == 1 and exhibits and isinstance(exhibits[0], doc.Figure):  # there is room beside the evidence
-        columns.append(("", [exhibits.pop(0)]))
+    if len(cards) == 1:  # there is room for pictures beside words
+        drawn: list[doc.Block] = [each for each in cards[0][1].evidence if isinstance(each, doc.Figure)]
+        columns = [(columns[0][0], [block for block in cards[0][1].evidence if block not in drawn])]
+        drawn += [exhibits.pop(0)] if exhibits and isinstance(exhibits[0], doc.Figure) else []
+        columns += [("", drawn)] if drawn else []
     said: list[doc.Block] = [*cards[0][1].intro, doc.Columns(columns)]
     if names := code.get(name):
         said.append(doc.Paragraph(say("parts_of_code", names=names)))

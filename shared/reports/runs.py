@@ -134,10 +134,8 @@ def _scores(runs: Sequence[RunResults], metrics: Sequence[str], split: str, firs
         columns.append((title, "r", [plain(mean_of(run, key), 0) for run in runs]))
     for metric in metrics:
         of = measure(metric.removeprefix(f"{split}."))
-        best, cells = (
-            _best_of(runs, metric, of.better),
-            [(run.variant, _spread(run, metric, of.digits)) for run in runs],
-        )
+        best = _best_of(runs, metric, of.better)
+        cells = [(run.variant, _spread(run, metric, of.digits)) for run in runs]
         title = f"{of.title.format(token=token_of(runs))}{ARROWS[of.better]}"
         columns.append((title, "r", [strong(cell) if name == best else cell for name, cell in cells]))
     return doc.table_of(*columns)

@@ -89,11 +89,8 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
         if only in (None, name):
             near = [None if one is None else (one.title, one.page(each.folder)) for one in (before, after)]
             home = reports.parent / "replications" / name
-            model, notes = (
-                ("The model, line by line", each.folder / MODEL),
-                ("Notes on this replication", home / "README.md"),
-            )
-            links = [(words, doc.relative(path, each.folder)) for words, path in (model, notes, *_documents(reports))]
+            two = [("The model, line by line", each.folder / MODEL), ("Notes on this replication", home / "README.md")]
+            links = [(words, doc.relative(path, each.folder)) for words, path in (*two, *_documents(reports))]
             place = Place((("All papers", "../README.md"),), near[0], near[1], links)
             write_paper(each, papers[name], place)
             _write_model(each, papers[name], home / "model.py", links)
@@ -111,9 +108,8 @@ def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[
     if facts.diagram:
         blocks.insert(2, doc.Drawing(facts.diagram.svg()))
     trail = (("All papers", "../README.md"), (facts.short, "README.md"))
-    text = render(
-        blocks, "html", title="The model", folder=paper.folder, place=Place(trail, more=links, contents=False)
-    )
+    place = Place(trail, more=links, contents=False)
+    text = render(blocks, "html", title="The model", folder=paper.folder, place=place)
     (paper.folder / MODEL).write_text(text, encoding="utf-8")
 
 

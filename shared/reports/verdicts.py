@@ -244,11 +244,6 @@ class Report:
         """What the paper is cited as."""
         return str(next(iter(self.claims.values())).get("paper", self.paper))
 
-    @property
-    def is_there(self) -> bool:
-        """Whether it has been made."""
-        return (self.folder / "claims.json").is_file()
-
     @cached_property
     def claims(self) -> dict[str, dict[str, Any]]:
         """Claim to its entry of claims.json.
@@ -269,8 +264,7 @@ class Report:
 
 def claims_of(folder: Path) -> list[dict[str, Any]]:
     """The entries of a report's claims.json; none where there is no report."""
-    report = Report(folder)
-    return [*report.claims.values()] if report.is_there else []
+    return [*Report(folder).claims.values()] if (folder / "claims.json").is_file() else []
 
 
 def disagreement(entries: Sequence[Entry]) -> str | None:

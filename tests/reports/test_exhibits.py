@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import NO_COUNTERPART, load_exhibits
+from shared.reports.exhibits import load_exhibits
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
 
@@ -20,7 +20,7 @@ def test_every_figure_has_the_papers_counterpart_or_none(paper, root):
     folder = root / "replications" / paper
     facts = " ".join((folder / name).read_text(encoding="utf-8") for name in ("paper.yaml", "claims.yaml", "README.md"))
     exhibits = load_exhibits(paper)
-    named = {exhibit.counterpart for exhibit in exhibits} - {NO_COUNTERPART}
+    named = {exhibit.counterpart for exhibit in exhibits} - {""}
     unknown = [each for each in named if not (each in facts or counterparts(each) <= counterparts(facts))]
     assert unknown == []
 

@@ -14,7 +14,7 @@ MAIN = "index.html"
 PAPERS = sorted(path.parent.name for path in REPORTS.glob("*/index.html"))
 PAGES = [MAIN, *(f"{paper}/{name}" for paper in PAPERS for name in ("index.html", "model.html"))]
 SHEETS = 12  # that a paper's page prints on
-SCREENS = 15  # that it has before anything is unfolded
+SCREENS = 13  # that it has before anything is unfolded
 PHONE, SMALL, PAPER, DESK = (390, 800), (320, 700), (700, 1000), (1280, 900)
 WIDE = """() => {
     document.querySelectorAll('details').forEach(each => each.open = true);

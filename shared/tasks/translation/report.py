@@ -13,7 +13,7 @@ from shared.claims.results import RunResults
 from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
 from shared.reports.curves import LearningCurves
-from shared.reports.document import Block, Figure, Paragraph, Table, plain, signed
+from shared.reports.document import Block, Figure, Paragraph, Table, extremes, plain, signed
 from shared.reports.exhibits import KindReport, OfPanels, Results, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.reports.naming import name_and_code, name_of, styles_of
@@ -188,10 +188,10 @@ class ScoresByLength(OfPanels):
                 margin = max(0.06 * (highest - base), 1.0)  # all may be 100
                 axes.set_ylim(max(base - margin, 0.0), highest + margin)
                 legend_above(canvas, axes)
-            title = "BLEU" if name == "bleu" else "F1 of the brackets"
-            said = f"{title} against source length, with 95 % bands over test sentences and seeds."
+            last = {name_of(variant): scores[-1].value for variant, scores in scored.items()}
+            said = f"{of.title} against source length, with 95 % bands over test sentences and seeds."
             longer = also_longer([run for run in panel.runs if run.variant in scored])
-            figures.append(Figure(path, f"{panel.title}. {said}{longer}"))
+            figures.append(Figure(path, f"{extremes(f'{of.title} of the longest', last)}{panel.title}. {said}{longer}"))
         return figures
 
 
@@ -207,8 +207,8 @@ class AlignmentOffsets(OfPanels):
         inner = [f"{position:+d}".replace("-", "−") if position else "0" for position in positions[1:-1]]
         for panel in panels(results, self.panels):
             styles = styles_of([name_of(run.variant) for run in panel.runs])
-            pairs = [(style, run, alignment_offsets(run)) for style, run in zip(styles, panel.runs, strict=True)]
-            aligned = [pair for pair in pairs if pair[2]]
+            pairs = zip(styles, panel.runs, strict=True)
+            aligned = [(style, run, of) for style, run in pairs if (of := alignment_offsets(run))]
             if not aligned:
                 continue
             path, width = folder / f"alignment_offsets_{panel.name}.png", 0.8 / len(aligned)
@@ -222,12 +222,12 @@ class AlignmentOffsets(OfPanels):
                     colour = COLOURS[style % len(COLOURS)]
                     axes.bar(left, shares, width * 0.92, color=colour, label=name_of(run.variant))
                 axes.set_xticks(positions, [f"≤ −{REACH}", *inner, f"≥ +{REACH}"])
-                axes.set(xlabel="Attended source position minus gold position", ylabel="Share of target words")
-                axes.set(ylim=(0, 1))
+                axes.set(xlabel="Attended position minus gold position", ylabel="Share of target words", ylim=(0, 1))
                 axes.grid(axis="x", visible=False)
                 legend_above(canvas, axes)
+            found = extremes("Share at the gold word", {name_of(run.variant): of.get(0, 0.0) for _, run, of in aligned})
             caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
-            figures.append(Figure(path, f"{panel.title}. {caption}"))
+            figures.append(Figure(path, f"{found}{panel.title}. {caption}"))
         return figures
 
 
