@@ -52,5 +52,11 @@ class Spans(OfVariants):
 
 FIGURES = [
     Shows(Spans(["adaptive", "adaptive-near"]), claim="A19-C3", counterpart="Figure 3"),
-    Shows(LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]})),
+    Shows(
+        LearningCurves(
+            {
+                "Learned and fixed spans": ["adaptive", "fixed", "fixed-short", "adaptive-twice", "fixed-twice"],
+            }
+        )
+    ),
 ]
