@@ -8,7 +8,7 @@ A benchmark is a file of this folder with ``COMPARISONS``, from a name to a func
 to what is called. Contenders take turns, so that other load slows all of them alike. What counts are processor seconds
 of one thread, and of each contender the ratio to the first one of its comparison in the same turn: the median over the
 turns, and between which ratios half of them lie. ``run`` writes ``benchmarks/<name>.json``. Where contenders are sizes,
-which ``SIZES`` says of a comparison, it measures the memory, too.
+which ``AXES`` says of a comparison, it measures the memory, too.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def main() -> None:
         for comparison, of in module.COMPARISONS.items():
             torch.manual_seed(0)
             contenders = of()
-            grown = peaks(contenders) if comparison in getattr(module, "SIZES", {}) else {}
+            grown = peaks(contenders) if comparison in getattr(module, "AXES", {}) else {}
             figures[comparison] = measure(contenders, options.turns)
             for size, megabytes in grown.items():
                 figures[comparison][size]["megabytes"] = megabytes

@@ -58,5 +58,5 @@ def corpora() -> dict[str, Step]:
 
 
 COMPARISONS = {"training": translation, "decoding": decoding, "linear attention": attention, "corpora": corpora}
-SIZES = {"training": "Words of a sentence", "decoding": "Words of a sentence", "linear attention": "Positions",
+AXES = {"training": "Words of a sentence", "decoding": "Words of a sentence", "linear attention": "Positions",
          "corpora": "Sentences"}  # fmt: skip

@@ -41,7 +41,7 @@ def write(
         ]
         rows = [row for comparison in record["comparisons"].items() for row in _rows(module, *comparison)]
         blocks.append(doc.Table(HEADS, rows, "llrrr"))
-        for comparison, label in getattr(module, "SIZES", {}).items():
+        for comparison, label in getattr(module, "AXES", {}).items():
             path = folder / "figures" / f"{name}_{comparison.replace(' ', '_')}.png"
             _draw(record["comparisons"][comparison], path, label)
             blocks.append(doc.Figure(path, f"{comparison.capitalize()}: time and memory against size."))

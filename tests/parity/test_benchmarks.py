@@ -44,7 +44,7 @@ def test_records_of_other_code_are_said_to_be_stale(tmp_path):
 def test_memory_is_that_of_a_step_alone_and_the_page_shows_how_it_grows(monkeypatch, tmp_path):
     sizes = {str(size): lambda size=size: len(b"1" * size * 2**20) for size in (1, 2, 32)}
     monkeypatch.setattr(growth, "COMPARISONS", {"training": lambda: sizes})
-    monkeypatch.setattr(growth, "SIZES", {"training": "Words"})
+    monkeypatch.setattr(growth, "AXES", {"training": "Words"})
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path), "run", "growth", "--turns", "7"])
     main()
     record = json.loads((tmp_path / "growth.json").read_text())
