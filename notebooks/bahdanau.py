@@ -12,7 +12,7 @@ from shared.pipeline.trying import answer, print_tried
 
 at_root()
 model = load_model("bahdanau.rnnsearch-50")
-print_tried(answer(model, "furo biso toru sema lovo pilu"), "As it was trained")
+print_tried(answer(model, "teso tola mumo dala romu"), "As it was trained")
 
 # %% [markdown]
 # One thing is changed: without v_a all energies are 0, and attention gives all words the same weight.
@@ -29,6 +29,6 @@ def right() -> float:
 attentive = right()
 with torch.no_grad():
     model.network.attention.v_a.zero_()
-print_tried(answer(model, "furo biso toru sema lovo pilu"), "With the same weight for all words")
+print_tried(answer(model, "teso tola mumo dala romu"), "With the same weight for all words")
 print(f"Sentences without a mistake: {attentive:.0%} as trained, {right():.0%} with equal weights.")
 assert attentive > right()

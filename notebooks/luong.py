@@ -12,7 +12,7 @@ from shared.pipeline.trying import answer, print_tried
 
 at_root()
 model = load_model("luong.halves-general")
-print_tried(answer(model, "soti mutu muni"), "As it was trained")
+print_tried(answer(model, "sonu tutu timi nuri"), "As it was trained")
 
 # %% [markdown]
 # One thing is changed: with the identity as W_a the score is hᵀ h̄, "dot", for which these states were not trained.
@@ -29,6 +29,6 @@ def right() -> float:
 general = right()
 with torch.no_grad():
     model.network.attention.score.w_a.copy_(torch.eye(*model.network.attention.score.w_a.shape))
-print_tried(answer(model, "soti mutu muni"), "With the identity as W_a")
+print_tried(answer(model, "sonu tutu timi nuri"), "With the identity as W_a")
 print(f"Sentences without a mistake: {general:.0%} as trained, {right():.0%} without what W_a had learned.")
 assert general > right()

@@ -48,7 +48,7 @@ SMALLER = {
     "use bench": "use smoke",
     "use quick": "use smoke",
     "estimate self_attentive": "estimate self_attentive --scale smoke",
-    "furo biso toru sema lovo pilu": "neno tesu fiso sana",
+    "teso tola mumo dala romu": "neno tesu fiso sana",
     "bahdanau.rnnencdec-50": "bahdanau.rnnsearch-50",
 }  # fmt: skip
 """Parts of the README's commands, and what takes their place at smoke scale."""
