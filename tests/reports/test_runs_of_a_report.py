@@ -147,7 +147,7 @@ def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
     found = load_results(folder)
     (figure,) = draw_all([ScoresByLength()], found, tmp_path)
     assert figure.path.name == "bracket_f1_by_length_generated.png"
-    assert "F1 of the brackets against source length" in figure.caption
+    assert "Bracket F1 against source length" in figure.caption
     assert str(tables(REPORT.tables(list(found.values())))[0].columns[0]) == "Bracket F1 by source length"
 
 
