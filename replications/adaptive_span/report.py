@@ -52,11 +52,5 @@ class Spans(OfVariants):
 
 FIGURES = [
     Shows(Spans(["adaptive", "adaptive-near"]), claim="A19-C3", counterpart="Figure 3"),
-    Shows(
-        LearningCurves(
-            {
-                "Learned and fixed spans": ["adaptive", "fixed", "fixed-short", "adaptive-twice", "fixed-twice"],
-            }
-        )
-    ),
+    Shows(LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]})),
 ]
