@@ -197,12 +197,20 @@ def _changes(value: Any) -> Iterator[tuple[str, Any]]:
         yield "wrong type", 7
 
 
+def _pairs(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Keys and values of a mapping, its own first, then those that `<<` takes from others."""
+    yield from (pair for pair in node.value if pair[0].value != "<<")
+    for key, other in node.value:
+        if key.value == "<<":
+            yield from _pairs(other)
+
+
 def doubled(text: str, keys: tuple[Key, ...]) -> str:
     """The text of a YAML file in which the last of ``keys`` stands twice."""
     node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     for key in keys[:-1]:
-        node = node.value[key] if isinstance(key, int) else next(v for k, v in node.value if k.value == key)
-    (entry,) = [k for k, _ in node.value if k.value == keys[-1]]
+        node = node.value[key] if isinstance(key, int) else next(v for k, v in _pairs(node) if k.value == key)
+    entry = next(k for k, _ in _pairs(node) if k.value == keys[-1])
     start = entry.start_mark
     written = text[start.index : entry.end_mark.index]
     again = f"{written}: 0, " if node.flow_style else f"{written}: 0\n{' ' * start.column}"
