@@ -46,7 +46,10 @@ def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch
     monkeypatch.setattr(sweeps, "place_ticks", lambda axes, *a, **k: (drawn.append(axes), ticks(axes, *a, **k)))
     (figure,) = PENALTY.draw(results, tmp_path)
     assert figure.path.name == "sweep_the-penalty.png"
-    assert "highest for Coefficient 0 (0.900). The penalty. Mean over seeds" in figure.caption
+    assert figure.caption.startswith(
+        "Redundancy of the rows of A: lowest for Coefficient 1 (0.100), highest for Coefficient 0 (0.900). "
+        "The penalty. Mean over seeds; bars: 95 % intervals"
+    )
     assert [axes.get_xscale() for axes in drawn] == ["symlog", "symlog"]
     assert [[label.get_text() for label in axes.get_xticklabels()] for axes in drawn] == [["0", "1"]] * 2
     assert [axes.get_ylabel() for axes in drawn] == ["Accuracy (%)", "Redundancy of the rows of A"]

@@ -190,7 +190,8 @@ def test_every_seed_is_folded_away(folder):
         "BLEU: `nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0`",
         "| total | 80,401,000 | 68,540,000 |",
         "| Commit | 3f2c9d1e5b7a |",
-        "Largest weight of a row, mean: ",
+        "![Words that look most at their partner, share: 1](figures/alignments_rnnsearch-50.png)\n\n"
+        "Words that look most at their partner, share: 1. Largest weight of a row, mean: 0.711. Attention weights.",
     ],
 )
 def test_the_page_says(folder, expected):

@@ -160,10 +160,14 @@ def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
         StudyLines("Depth", [replace(ERROR, variant="depth")]), StudyLines("By angle", [RATIO]),
     ]  # fmt: skip
     figures = draw_all(exhibits, results, tmp_path)
-    ends = {"study_one-layer.png": "One layer.", "study_errors.png": "Errors.", "study_by-angle.png": "By angle."}
-    assert [figure.path.name for figure in figures] == [*ends]
-    assert all(figure.caption.endswith(ends[figure.path.name]) for figure in figures)
-    assert "MiB, at the right: lowest for softmax (24.78), highest for identity (128)." in figures[0].caption
+    assert [(figure.path.name, figure.caption) for figure in figures] == [
+        ("study_one-layer.png", "Seconds, at the right: lowest for softmax (0.377), highest for identity (0.655). "
+         "MiB, at the right: lowest for softmax (24.78), highest for identity (128). One layer."),
+        ("study_errors.png", "MSE, at the right: lowest for positive (3.91×10⁻⁶), highest for trigonometric (1.562). "
+         "Errors."),
+        ("study_by-angle.png", "Ratio, at the right: lowest for positive (403.4), highest for trigonometric "
+         "(161,371,517). By angle."),
+    ]  # fmt: skip
     assert {*tmp_path.glob("*.png")} == {figure.path for figure in figures}
     assert {imread(figure.path).shape[1] for figure in figures} == {1400}
     assert [[axes.get_ylabel() for axes in panels] for panels in drawn] == [["Seconds", "MiB"], ["MSE"], ["Ratio"]]
