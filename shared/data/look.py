@@ -24,7 +24,7 @@ from shared.data.splits import NAMES
 
 _NOT_PLAIN = re.compile(r"[^ -~]")
 _SPLIT = re.compile(r"(train|valid|test[a-z0-9_]*)\.([a-z_]+)")
-_NO_TEXT = {"key", "align", *NAMES}  # names, numbers and places, which have no words
+_NO_TEXT = {"key", "align", *NAMES}  # files of names, numbers or places: there is nothing to count in them
 _SHOWN = 5  # of what there may be many
 _SNIFFED = 1 << 20  # bytes
 
