@@ -42,13 +42,15 @@ def test_records_of_other_code_are_said_to_be_stale(tmp_path):
 
 
 def test_memory_is_that_of_a_step_alone_and_the_page_shows_how_it_grows(monkeypatch, tmp_path):
-    sizes = {str(size): lambda size=size: len(b"1" * size * 2**20) for size in (1, 2, 32)}
+    sizes = {str(size): lambda size=size: len(b"1" * size * 2**20) for size in (1, 2, 28)}
+    for size in (31, 30):  # by the first, libc learns to hold what is freed for the next that asks
+        assert len(b"1" * size * 2**20)
     monkeypatch.setattr(growth, "COMPARISONS", {"training": lambda: sizes})
     monkeypatch.setattr(growth, "AXES", {"training": "Words"})
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--out", str(tmp_path), "run", "growth", "--turns", "7"])
     main()
     record = json.loads((tmp_path / "growth.json").read_text())
-    assert 28 < record["comparisons"]["training"]["32"]["megabytes"] < 40
+    assert 24 < record["comparisons"]["training"]["28"]["megabytes"] < 36
     page.write({"growth": growth}, {"growth": record}, {"growth": age("growth", tmp_path)}, tmp_path)
     shown = (tmp_path / "speed" / "README.md").read_text()
     assert "figures/growth_training.png" in shown
