@@ -137,20 +137,20 @@ def with_history(
             if frozen and (entry.get("ended") or "") > frozen[-1]["date"]:  # runs that ended after it have been judged
                 frozen[-1] = frozen[-1] | {"verdict": str(entry["verdict"])}
             frozen.append(at)
-        seeds = {"confirming": draw_seeds(claim, frozen[-1]["commit"])} if frozen else {}
+        seeds = {"confirming": draw_seeds(frozen[-1]["commit"])} if frozen else {}
         claims[claim] = {**decided, "frozen": frozen, **seeds}
     return {**plan, "claims": claims, "dropped": {claim: frozen for claim, frozen in past.items() if frozen}}
 
 
-def draw_seeds(claim: str, commit: str) -> list[int]:
-    """The seeds that are to confirm the verdict on a claim: nobody can choose them, for its plan's commit does."""
-    return sorted(random.Random(f"{commit} {claim}").sample(range(CONFIRMING, 10 * CONFIRMING), rules.FEWEST_SEEDS))
+def draw_seeds(commit: str) -> list[int]:
+    """The seeds that are to confirm the verdicts on claims: nobody can choose them, for their plan's commit does."""
+    return sorted(random.Random(commit).sample(range(CONFIRMING, 10 * CONFIRMING), rules.FEWEST_SEEDS))
 
 
 def confirming(plan: Mapping[str, Any] | None) -> dict[str, list[int]]:
     """Claim to the seeds that are to confirm its verdict, of a plan of before these were drawn, too."""
     frozen = {claim: of.get("frozen") for claim, of in (plan or {"claims": {}})["claims"].items()}
-    return {claim: draw_seeds(claim, plans[-1]["commit"]) for claim, plans in frozen.items() if plans}
+    return {claim: draw_seeds(plans[-1]["commit"]) for claim, plans in frozen.items() if plans}
 
 
 def ledger_of(settings: ScaleFile) -> Ledger:

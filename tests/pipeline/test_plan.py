@@ -302,13 +302,13 @@ def test_a_plan_is_frozen_from_a_clean_commit(home, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_seeds_that_confirm_are_drawn_from_the_commit_and_the_claim(frozen):
+def test_seeds_that_confirm_are_drawn_from_the_commit_of_the_plan(frozen):
     of = load_plan(settings())
     seeds = of["claims"]["T-C1"]["confirming"]
     assert len({*seeds}) == 5
     assert min(seeds) >= 1000
     assert confirming(of) == {"T-C1": seeds}
-    assert plan.draw_seeds("T-C1", "another commit") != seeds != plan.draw_seeds("T-C2", of["commit"])
+    assert plan.draw_seeds("another commit") != seeds == plan.draw_seeds(of["commit"])
 
 
 def test_a_design_is_a_plan_without_its_seeds(frozen):
