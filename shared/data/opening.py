@@ -12,6 +12,7 @@ import math
 import re
 import sqlite3
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -311,4 +312,15 @@ def first_of(raw: Path, names: Iterable[str]) -> Path:
     for name in names:
         if (raw / name).exists():
             return raw / name
-    raise ReplicationError(f"the raw file {' or '.join(names)} is not there; correct the card.")
+    hint = twin(name, (path.name for path in listed(raw)))
+    raise ReplicationError(f"the raw file {' or '.join(names)} is not there{hint}; correct the card.")
+
+
+def twin(name: str, names: Iterable[str]) -> str:
+    """For an error on a name that is not there: the one that looks like it, and what tells them apart; or nothing."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"\W", "", unicodedata.normalize("NFKC", text).casefold())
+
+    like = next((each for each in names if each != name and plain(each) == plain(name)), None)
+    return "" if like is None else f" (there is {like!a}, which is not {name!a})"
