@@ -195,7 +195,8 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     """
     first = _first_row(path)
     has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
-    if not has_names and not given and all(re.fullmatch(r'[\s"]*\w+[\s"]*', field) for field in first):
+    seen = ["".join(filter(str.isprintable, field)).strip(' "') for field in first]
+    if not has_names and ({*given} & {*seen} or (not given and all(re.fullmatch(r"\w+", field) for field in seen))):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
