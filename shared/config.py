@@ -72,8 +72,9 @@ class _Loader(_SafeLoader):
     """Reads safe YAML in which 1e9 is a number, as it is for DVC."""
 
 
-_EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
+EXPONENT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+"""What else than in YAML of 1.1 is a number, as its resolvers need it."""
+_Loader.add_implicit_resolver(*EXPONENT)
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
 of stack at some ten thousand levels; a few lines of aliases of aliases can stand for more values than memory holds."""

@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3605, 2200),
+    ("shared/data",): (3690, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2120, 2000),
     ("shared/vision",): (275, 180),
     ("shared/metrics",): (815, 720),
@@ -51,7 +51,7 @@ BUDGETS = {
     ("replications",): (5605, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (185, 120),
-    ("tests",): (32100, 22000),
+    ("tests",): (32145, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -197,10 +197,13 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     if not isinstance(claim, dict):
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
-    named = {"primary", *(str(row.get("name")) for row in claim.get("supporting") or () if isinstance(row, dict))}
+    rows, why = (
+        [] if isinstance(claim.get(key), int | float) else claim.get(key) for key in ("supporting", "not_decided")
+    )
+    named = {"primary", *(str(row.get("name")) for row in rows or () if isinstance(row, dict))}
     if isinstance(claim.get("primary"), dict):
         laid = _at_scale(claim["primary"], scale, f"{where}: primary")
-        if laid is None and scale not in (claim.get("not_decided") or ()):
+        if laid is None and scale not in (why or ()):
             raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
         claim["primary"] = {"name": "primary"} | (laid or {k: v for k, v in claim["primary"].items() if k != "at"})
         if "relevant" not in claim["primary"]:

@@ -146,7 +146,8 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         with naming_the_card(raw, root / f"{card.id}.yaml"):
             source, hashes, corpus = _obtain_corpus(card, space, known)
             console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
-            left_out = write_corpus(corpus, list(card.languages), files, compared=card.distinct)
+            named = f"{root / card.id}.yaml, of {', '.join(hashes) or source}"
+            left_out = write_corpus(corpus, list(card.languages), files, compared=card.distinct, name=named)
         records = {path.name: _record(path) for path in sorted(files.iterdir())}
         others: dict[str, dict[str, int]] = {}
         for (split, reason), count in left_out.items():

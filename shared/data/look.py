@@ -23,6 +23,10 @@ from shared.data.readers.texts import LABEL
 from shared.data.splits import NAMES
 
 _NOT_PLAIN = re.compile(r"[^ -~]")
+_NOTED = {
+    "stand in quotation marks, which are kept; take them off if they are CSV's": re.compile(r'"(?:[^"]|"")*"'),
+    "begin with '#', which is kept; take them out if they are comments": re.compile("#.*"),
+}
 _SPLIT = re.compile(r"(train|valid|test[a-z0-9_]*)\.([a-z_]+)")
 _NO_TEXT = {"key", "align", *NAMES}  # files of names, numbers or places: there is nothing to count in them
 _SHOWN = 5  # of what there may be many
@@ -77,6 +81,7 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
     classes: Counter[str] = Counter()
     characters: Counter[str] = Counter()
     words: Counter[str] = Counter()
+    noted: Counter[str] = Counter()
     hashes, longest = set(), (-1, 0, "")
     for number, line in enumerate(read_lines(path), start=1):
         text = " ".join(json.loads(line)) if language == "captions" else line
@@ -86,15 +91,17 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
         characters.update(_NOT_PLAIN.findall(text))
         hashes.add(hash(text))
         longest = max(longest, (len(text), -number, text))
+        noted.update(note for note, form in _NOTED.items() if form.fullmatch(text))
         if language == LABEL:
             classes[text] += 1
+    yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items())
     if classes:
         yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}"
         return
     yield (
         f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
         f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):,.12g} in the middle line and "
-        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {longest[2][:60]}"
+        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {_shown(longest[2][:60])}"
     )
     if odd := Counter({_named(sign): count for sign, count in characters.items() if _odd(sign)}):
         yield f"{path.name}: odd characters: {_most(odd)}"
@@ -109,10 +116,16 @@ def _odd(sign: str) -> bool:
 
 
 def _named(sign: str) -> str:
-    return f"U+{ord(sign):04X} {unicodedata.name(sign, '(no name)')}"
+    lost = bytes([ord(sign)]).decode("cp1252", "replace") if "\x80" <= sign <= "\x9f" else ""
+    return f"U+{ord(sign):04X} {unicodedata.name(sign, f'({lost} in Windows-1252)' if lost else '(no name)')}"
 
 
 def _most(counts: Counter[str]) -> str:
     """The most frequent of what is counted."""
     rest = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-    return ", ".join(f"{name} ({count:,})" for name, count in islice(counts.most_common(), _SHOWN)) + rest
+    return ", ".join(f"{_shown(name)} ({count:,})" for name, count in islice(counts.most_common(), _SHOWN)) + rest
+
+
+def _shown(text: str) -> str:
+    """A text as it is, or as Python writes it where it has what cannot be seen, or what a terminal would obey."""
+    return text if text.isprintable() else repr(text)

@@ -12,11 +12,12 @@ import math
 import re
 import sqlite3
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +64,9 @@ def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterato
         ReplicationError: a byte is not UTF-8, or is zero as in UTF-16; names the line. Or the ``.xz`` is damaged.
     """
     name = name or path.name
-    with reading(name), (lzma.open if path.suffix.lower() == ".xz" else open)(path, "rb") as file:
-        first = file.readline()
+    with reading(name), path.open("rb") as plain:
+        file = _unpacked(plain) if path.suffix.lower() == ".xz" else plain
+        first = next(file, b"")
         old = b"\r" in first and not first.endswith(b"\n")  # as on a Macintosh of before 2001
         begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
         for number, line in enumerate(itertools.chain(begin, file), start=1):
@@ -80,6 +82,28 @@ def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterato
                 ) from None
             if text:  # there was more than a mark
                 yield text.rstrip("\r\n") + "\n" * (keepends and text.endswith("\n"))
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of all streams of an ``.xz``; ``lzma.open`` ends without a word where a later one is bad.
+
+    Raises:
+        LZMAError, EOFError: it is damaged.
+    """
+    unpack, rest = lzma.LZMADecompressor(), b""
+    while chunk := file.read(_CHUNK):
+        while chunk or not (unpack.eof or unpack.needs_input):
+            if unpack.eof:
+                if not (chunk := chunk.lstrip(b"\0")):  # by which streams are padded
+                    break
+                unpack = lzma.LZMADecompressor()
+            *lines, rest = (rest + unpack.decompress(chunk, _CHUNK)).split(b"\n")
+            yield from (line + b"\n" for line in lines)
+            chunk = unpack.unused_data
+    if not unpack.eof:
+        raise EOFError("it has no end")
+    if rest:
+        yield rest
 
 
 def form_of(path: Path) -> str:
@@ -311,4 +335,15 @@ def first_of(raw: Path, names: Iterable[str]) -> Path:
     for name in names:
         if (raw / name).exists():
             return raw / name
-    raise ReplicationError(f"the raw file {' or '.join(names)} is not there; correct the card.")
+    hint = twin(name, (path.name for path in listed(raw)))
+    raise ReplicationError(f"the raw file {' or '.join(names)} is not there{hint}; correct the card.")
+
+
+def twin(name: str, names: Iterable[str]) -> str:
+    """For an error on a name that is not there: the one that looks like it, and what tells them apart; or nothing."""
+
+    def plain(text: str) -> str:
+        return re.sub(r"\W", "", unicodedata.normalize("NFKC", text).casefold())
+
+    like = next((each for each in names if each != name and plain(each) == plain(name)), None)
+    return "" if like is None else f" (there is {like!a}, which is not {name!a})"

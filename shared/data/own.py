@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from shared.config import build, check_name
+from shared.config import EXPONENT, build, check_name
 from shared.data.cards import Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import first_row, form_of, listed, text_lines
+from shared.data.opening import first_row, form_of, listed, text_lines, twin
 from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
@@ -29,9 +31,15 @@ ROLES = {
 }
 """Kind of task to what the columns of its tables are, in this order."""
 FASTA = (".fasta", ".fa", ".faa")
+_GUESSED = 100_000  # rows
 _LICENCE = "to be filled in: whose data are these, and who may use them?"
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts in quotes what this project reads as a number, too, such as a file called 1e3."""
+
+
+_Dumper.add_implicit_resolver(*EXPONENT)
 _Form = tuple[str, dict[str, Any], dict[str, str], list[str]]
 """Reader, its options, languages, and those of which no text is in two splits."""
 
@@ -55,13 +63,14 @@ def new_card(
         ReplicationError: there is such a card, a file is missing or not what the kind needs; there is no card then.
     """
     card, paths = root / f"{name}.yaml", [Path(file).absolute() for file in files]
-    if not re.fullmatch("[a-z][a-z0-9_]*", name) or card.exists() or (root / name).exists():
+    if not re.fullmatch("[a-z][a-z0-9_]{,99}", name) or card.exists() or (root / name).exists():
         raise ReplicationError(
             f"{card} cannot be made; remove it and {root / name}, or give another name of a-z, 0-9 and '_'."
         )
     for path in (root, *paths):
-        if not path.exists() or paths.count(path) > 1:
-            raise ReplicationError(f"{path} does not exist or is given twice; run from the project's root.")
+        if not os.path.exists(path) or paths.count(path) > 1:  # noqa: PTH110 (of a name that is too long, too)
+            hint = twin(path.name, (each.name for each in listed(path.parent)))
+            raise ReplicationError(f"{path} does not exist{hint} or is given twice; run from the project's root.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
     place = re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
@@ -83,7 +92,8 @@ def new_card(
     else:
         options["cut"] = {"valid": draw["valid_percent"], "test": draw["test_percent"]}
     plain = r"\x85" not in repr(content)  # which YAML takes for a line end
-    card.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=plain, width=118), encoding="utf-8")
+    written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=plain, width=118)
+    card.write_text(written, encoding="utf-8")
     try:
         fetch(name, root=root)
     except BaseException:
@@ -91,10 +101,18 @@ def new_card(
         shutil.rmtree(root / f"{name}.downloads", ignore_errors=True)
         raise
     print(*describe(name, root), sep="\n")
+    print(f"{card} is there, {_use(name, kind, reader, options)}")
+
+
+def _use(name: str, kind: str, reader: str, options: Mapping[str, Any]) -> str:
+    """What the files were taken for, and what to do with the card."""
     keys = ", source: source, target: target" * (kind == "translation")
-    print(
-        f"{card} is there, read as {kind} by the reader '{reader}'; fill in its licence. Name it in a task of a paper "
-        f"of that kind, in replications/<paper>/<scale>/params.yaml: corpus: {{dataset: {name}{keys}, …}}."
+    how = "".join(f", {role} from '{name}'" for role, name in options.get("fields", {}).items())
+    how += ", line 1 as data" * ("columns" in options)
+    return (
+        f"read as {kind} by the reader '{reader}'{how}; if that is not what the files are, remove it and say --kind "
+        "and --columns. Fill in its licence. Name it in a task of a paper of that kind, in "
+        f"replications/<paper>/<scale>/params.yaml: corpus: {{dataset: {name}{keys}, …}}."
     )
 
 
@@ -105,20 +123,36 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     form = form_of(paths[0])
     if form in FASTA:
         return "sequences"
-    if len(paths) == 1 and form not in TABULAR and re.match(r"\S[^\t]*\t|[>\[{]", next(text_lines(paths[0]), "")):
+    begin = next(text_lines(paths[0]), "") if len(paths) == 1 and form not in TABULAR else ""
+    if re.match(r"\S[^\t]*\t|__label__|[>\[{]|<[?!]", begin):
         raise ReplicationError(
-            f"{paths[0].name}: line 1 looks like that of a table, of JSON or FASTA; give the file a name that ends in "
-            f"{', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
+            f"{paths[0].name}: line 1 looks like that of a table, of fastText, XML, JSON or FASTA; give the file a "
+            f"name that ends in {', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
         )
     if len(paths) > 1 or form not in TABULAR:
         return "translation" if len(paths) == 2 else "language"
     first = _first_row(paths[0])
     if "label" in (*first, *columns):
         return "classification"
-    guessed = records(paths[0], ("label", "text")) if len(first) == 2 and not columns and form in TABLES else ()
-    values = [record["label"] for _, record in guessed]
-    # Labels are few values that stand again and again.
-    return "classification" if 0 < len({*values}) * 10 <= len(values) else "translation"
+    if {*ROLES["translation"]} <= {*first, *columns}:
+        return "translation"
+    # Names of columns that no row has, as the first line may be one.
+    keys = first if form == ".jsonl" else [f"\0{number}" for number in range(len(first))]
+    read = ([keys[first.index(name)] for name in columns if name in first] or keys)[:2]
+    head = form != ".jsonl" and not {*first}.isdisjoint(columns)
+    rows = [[row.get(key) for key in read] for _, row in islice(records(paths[0], keys), head, _GUESSED)]
+    values = [Counter(map(str, column)) for column in zip(*rows, strict=True)]
+    # Labels are two or more short values that stand again and again.
+    few = min(values, key=len, default=Counter[str]())
+    if not 6 <= len(few) * 3 <= few.total() or max(map(len, few)) > 40:
+        return "translation"
+    if few is not values[0]:
+        raise ReplicationError(
+            f"{paths[0].name}: the second of the two columns that are read has {len(few)} values, as labels have; give "
+            "'--kind classification --columns' with that of the labels first, or text label if line 1 is data, or else "
+            "'--kind translation'."
+        )
+    return "classification"
 
 
 def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]) -> _Form:
@@ -161,10 +195,16 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     """
     first = _first_row(path)
     has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
-    if not has_names and not given and all(re.fullmatch(r"\s*\w+\s*", field) for field in first):
+    seen = ["".join(filter(str.isprintable, field)).strip(' "') for field in first]
+    if not has_names and ({*given} & {*seen} or (not given and all(re.fullmatch(r"\w+", field) for field in seen))):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
-            f"two names that stand there, or '--columns {' '.join(roles)}' if they are data."
+            f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
+        )
+    if has_names and not given and len(first) > len(roles) and not {*roles} <= {*first}:
+        raise ReplicationError(
+            f"{path.name}: line 1 has the fields {', '.join(first)}; say '--columns' and the two that are to be read "
+            f"as {' and '.join(roles)}."
         )
     names = first if has_names else [*(given or roles)]
     if len({*names}) != len(first):
@@ -172,7 +212,8 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
             f"{path.name}: line 1 has {len(first)} columns, parted by {TABLES[form_of(path)]!r}; part them so, or "
             f"name all by '--columns', and those that are to be read {' and '.join(roles)}."
         )
-    read = roles if {*roles} <= {*names} else (given or names)[: len(roles)]
+    rest = iter([name for name in (given or names) if name not in roles])
+    read = [role if role in (given or names) else next(rest, role) for role in roles]
     check_name(read[-1], names, f"{path.name} has no column")
     options: dict[str, Any] = {} if has_names else {"columns": names}
     fields = {role: name for role, name in zip(roles, read, strict=False) if role != name}

@@ -21,7 +21,7 @@ import numpy as np
 from shared.data.archives import stored
 from shared.data.generated.scene_captions import Box, Caption
 from shared.data.generated.scenes import SIDE, Image
-from shared.data.opening import is_hidden, listed, read_picture, reading
+from shared.data.opening import is_hidden, listed, read_picture, reading, twin
 from shared.data.storage import read_columns
 from shared.errors import ReplicationError
 
@@ -62,9 +62,10 @@ class Photos:
         """Raise a ReplicationError unless each name is that of one photo; it says where the name stands, the value."""
         counts = {name: len(self._found(name)) for name in names}
         if missing := [f"'{name}' of {names[name]}" for name, count in counts.items() if not count]:
+            hint = twin(next(name for name, count in counts.items() if not count), self._whole | self._ends)
             raise ReplicationError(
-                f"photos that are in no archive: {len(missing)}, among them {missing[0]}; fetch the data set anew, or "
-                "correct the names, which are paths inside of the archive or folder, to the byte."
+                f"photos that are in no archive: {len(missing)}, among them {missing[0]}{hint}; fetch the data set "
+                "anew, or correct the names, which are paths inside of the archive or folder, to the byte."
             )
         if several := [f"'{name}' of {names[name]}" for name, count in counts.items() if count > 1]:
             raise ReplicationError(f"several photos are called {several[0]}; write the folder before the name.")

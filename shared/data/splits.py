@@ -116,8 +116,9 @@ def hashed_split(key: str, *, valid_percent: int = 4, test_percent: int = 4) -> 
 
 
 def write_corpus(
-    corpus: Corpus, languages: Sequence[str], folder: Path, *, compared: Collection[str] | None = None
-) -> LeftOut:
+    corpus: Corpus, languages: Sequence[str], folder: Path, *, compared: Collection[str] | None = None,
+    name: str = "the corpus",
+) -> LeftOut:  # fmt: skip
     """Write line-aligned ``<split>.<language>`` (and ``.key``, ``.align``) files; no sentence is in two splits.
 
     Test splits are written completely. A segment of valid is dropped if one of its texts, in any compared language,
@@ -130,6 +131,7 @@ def write_corpus(
         languages: file suffixes, in the order of `Segment.texts`.
         folder: existing folder to write into.
         compared: the languages in which no two splits may share a text; None: all.
+        name: what errors call the corpus.
 
     Returns: how much is left out of each split, by reason.
 
@@ -138,13 +140,14 @@ def write_corpus(
     """
     left_out: LeftOut = Counter(corpus.left_out if isinstance(corpus, Accompanied) else ())
     forbidden: set[str] = set()
+    unread = dict(corpus)
     for group in _groups(corpus):
         fresh: set[str] = set()
         for split in group:
             kept = 0
             with ExitStack() as stack:
                 files = {}
-                for segment in corpus[split]:
+                for segment in unread.pop(split):
                     if isinstance(segment, str):
                         left_out[split, segment] += 1
                         continue
@@ -163,18 +166,24 @@ def write_corpus(
                         files[suffix].write(text + "\n")
                     kept += 1
             if not kept:
-                reasons = [f"{count:,} of {of}: {why}" for (of, why), count in left_out.items() if count]
-                raise ReplicationError(
-                    f"the split '{split}' came out empty ({', '.join(reasons) or 'nothing is left out'}); give more "
-                    "data or a larger share to the draw, or check the card's reader and its options."
-                )
+                raise _empty(f"{name}: the split '{split}'", unread, left_out)
         forbidden |= fresh
-    for name, content in corpus.files.items() if isinstance(corpus, Accompanied) else ():
+    for file, content in corpus.files.items() if isinstance(corpus, Accompanied) else ():
         if isinstance(content, Path):
-            shutil.copyfile(content, folder / name)
+            shutil.copyfile(content, folder / file)
         else:
-            (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     return left_out
+
+
+def _empty(what: str, unread: Corpus, left_out: LeftOut) -> ReplicationError:
+    """Says what else than the draw may have left nothing, in splits that are still to be read, too."""
+    left_out.update((of, why) for of, rest in unread.items() for why in rest if isinstance(why, str))
+    reasons = ", ".join(f"{count:,} of {of}: {why}" for (of, why), count in left_out.items() if count)
+    return ReplicationError(
+        f"{what} came out empty ({reasons or 'nothing is left out'}); give more data, or a larger share by 'draw' of "
+        "the card or '--percent' of 'data new', or correct 'reader.options'."
+    )
 
 
 def assert_disjoint(folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:

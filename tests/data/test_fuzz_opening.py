@@ -60,8 +60,14 @@ def test_a_damaged_packed_text_is_refused(file, data):
     content, lines = file
     with folder() as raw:
         path = raw / "a.xz"
-        whole = bytearray(packed(content, path))
-        place = data.draw(st.integers(0, len(whole) - 1))
+        cut = data.draw(st.integers(0, len(content)))
+        first, second = packed(content[:cut], path), packed(content[cut:], path)
+        path.write_bytes(first + bytes(4 * data.draw(st.integers(0, 2))) + second)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("shared.data.opening._CHUNK", data.draw(st.integers(1, 9)))
+            assert list(text_lines(path)) == lines
+        whole = bytearray(first + second)
+        place = data.draw(st.integers(0, len(whole) - 1).filter(lambda place: place != len(first)))
         whole[place:] = data.draw(st.just(b"") | st.just(bytes([whole[place] ^ 1]) + whole[place + 1 :]))
         path.write_bytes(whole)
         found, said = outcome(list, text_lines(path))

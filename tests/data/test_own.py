@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,9 @@ def own(folder: Path, files: dict[str, str], **options):
         ({"l.tsv": table(LABELS)}, {}, ("label", "text"), LABELS),
         ({"l.csv": table(LABELS, ",", ("label", "text"))}, {}, ("label", "text"), LABELS),
         ({"l.jsonl": records(("label", "text"), LABELS)}, {}, ("label", "text"), LABELS),
+        ({"l.csv": table([row[::-1] for row in LABELS], ",", ("said", "label"))}, {"columns": ["said", "label"]},
+         ("label", "text"), LABELS),
+        ({"l.jsonl": records(("said", "label"), [row[::-1] for row in LABELS])}, {}, ("label", "text"), LABELS),
         ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
         ({"book": table(PAIRS)}, {"kind": "language"}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
         ({"book": "\ufeff" + " ".join(f"w{i}" for i in range(50))}, {}, ("text",), None),
@@ -150,7 +154,16 @@ def test_families_of_any_fasta_stay_together(tmp_path):
         ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
         ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
         ({"a.x": "a\n"}, {"kind": "captions"}, "no kind of task 'captions'"),
-        ({"a.x": "abc"}, {}, "too short to be cut"),
+        ({"a.x": "abc"}, {}, "^a.x: the text is too short to be cut, .*'--percent'"),
+        ({"p.tsv": table(PAIRS[:3])}, {}, "mine.yaml, of p.tsv: the split 'valid' came out empty .nothing is"),
+        ({"p.tsv": table([(one, "") for one, _ in PAIRS])}, {}, "came out empty .200 of train: a text is empty."),
+        ({"p.tsv": '"de"\t"en"\n'}, {}, "line 1 may be the names"),
+        ({"p.csv": "sou\u200brce,target\n"}, {}, "line 1 may be the names"),
+        ({"p.csv": "de,en\na b,c d\n"}, {"columns": ["dee", "en"]}, "line 1 may be the names"),
+        ({"l.tsv": table([row[::-1] for row in LABELS])}, {}, "l.tsv: the second of the two columns .* has 2 values"),
+        ({"p.jsonl": '{"id": "1", "de": "a", "en": "b"}'}, {}, "p.jsonl: line 1 has the fields id, de, en; say"),
+        ({"l.txt": "__label__a b\n"}, {}, "l.txt: line 1 looks like that of .* fastText"),
+        ({"l": "__label__a __label__b c\n"}, {"kind": "classification"}, "l, line 1 does not begin with one label"),
         ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
         ({"a.x": "a\n", "none": ""}, {}, "."),
         ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
@@ -165,12 +178,36 @@ def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
     assert [path.name for path in (tmp_path / "data").iterdir()] in ([], [".locks"])
 
 
+@pytest.mark.parametrize(
+    ("files", "sentence"),
+    [
+        ({"l.tsv": table(LABELS[:12])}, "read as classification by the reader 'labelled', line 1 as data; if"),
+        ({"l.jsonl": records(("kind", "said"), LABELS)}, "read as cl.*, label from 'kind', text from 'said'; if"),
+        ({"p.jsonl": records(("de", "en"), PAIRS)}, "read as translation .*, source from 'de', target from 'en';"),
+        ({"p.tsv": table([(f'"{one}"', other) for one, other in PAIRS[:20]])}, "source: [0-9]+ lines stand in quot"),
+        ({"p.tsv": table([("# of", "a tool"), *PAIRS[:20]])}, "source: 1 lines begin with '#'"),
+        ({"l.tsv": table([*LABELS, ("0", "1"), ("1", "1")])}, "read as classification"),
+        ({"l.tsv": table([*LABELS, ("po\u200bs", "x")])}, r"'po\\u200bs' \(1\)"),
+        ({"p.tsv": table([*PAIRS, ("\x96 \x1b[31m", "x")])}, r"U\+0096 \(– in Windows-1252\) \(1\)"),
+        ({"1e3": "a line of a book\n" * 20}, "^1e3: UTF-8"),
+    ],
+)  # fmt: skip
+def test_what_is_guessed_or_looks_like_a_mistake_is_said(tmp_path, capsys, files, sentence):
+    own(tmp_path, files, percent=(30, 30))
+    assert re.search(sentence, said := capsys.readouterr().out, re.MULTILINE), said
+
+
 def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
     own(tmp_path, {"p.tsv": table(PAIRS)})
     with pytest.raises(ReplicationError, match=r"mine\.yaml cannot be made"):
         new_card("mine", [tmp_path / "p.tsv"], root=tmp_path / "data")
     with pytest.raises(ReplicationError, match=r"none\.tsv does not exist"):
         new_card("other", [tmp_path / "none.tsv"], root=tmp_path / "data")
+    with pytest.raises(ReplicationError, match=r"p{300} does not exist or"):
+        new_card("other", [tmp_path / ("p" * 300)], root=tmp_path / "data")
+    (tmp_path / "caf\u00e9").touch()
+    with pytest.raises(ReplicationError, match=r"\(there is 'caf\\xe9', which is not 'cafe\\u0301'\)"):
+        new_card("other", [tmp_path / "cafe\u0301"], root=tmp_path / "data")
     (tmp_path / "films").mkdir()
     (tmp_path / "films/link").symlink_to(tmp_path / "data")
     with pytest.raises(ReplicationError, match=r"films/link is a link to a folder or to nothing; put files"):

@@ -92,7 +92,13 @@ TABLE = [
     ("treebank", {}, {"wsj/00/w.mrg": b"( (S\n\xff"}, None, r"^wsj/00/w\.mrg is not UTF-8 text: line 2"),
     ("treebank", {"sections": {"train": ["07"]}}, {}, None, r"wsj/07 holds no \.mrg file"),
     ("parallel", {}, {"valid.en.sgm": b"<doc>\n<seg>a</seg>\n<seg>b\n<seg>c</seg>"}, None, "in line 3 has no end"),
-    ("fasta", {}, {"a": ENTRY.format("ACGTU" * 50).encode()}, None, "a has the letters .* of DNA or RNA alone"),
+    ("fasta", {}, {"a": ENTRY.format("ACGTU" * 50).encode()}, None, "a has the letters .* of DNA or RNA; give"),
+    ("fasta", {}, {"a": ENTRY.format("ACGTACGTACGTACGTACGTR" * 9).encode()}, None, "letters .* of DNA or RNA; give"),
+    ("photos", {"captions": ["c"]}, {"c": "image,caption\n\uff10.jpg,a\n".encode()}, None,
+     r"of c, line 2 \(there is '0\.jpg', which is not '\\uff10\.jpg'\); fetch"),
+    ("running_text", {"parts": WHOLE | {"test": [{"file": "te\u0301st"}]}}, {"t\u00e9st": b""}, None,
+     r"is not there \(there is 't\\xe9st', which is not 'te\\u0301st'\); correct"),
+    ("pixels", {"test": ["a"], "valid": 20 - 1}, {}, None, "a: the split 'valid' came out empty, as others have"),
     ("photos", {}, {"dataset.json": b'{"images":\n[{"filename":\n"a\\udc00"}]}'}, None, r"dataset\.json, line 3, is"),
 ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_keys_and_links_are_written_beside_the_texts(tmp_path):
 
 def test_an_empty_split_is_an_error(tmp_path):
     corpus = {"train": [], "valid": [Segment(("a", "b"))], "test": [Segment(("c", "d"))]}
-    with pytest.raises(ReplicationError, match="'train' came out empty"):
+    with pytest.raises(ReplicationError, match=r"^the corpus: the split 'train' came out empty"):
         write_corpus(corpus, LANGUAGES, tmp_path)
 
 

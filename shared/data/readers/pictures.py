@@ -181,7 +181,11 @@ def read_pixels(raw: Path, languages: Sequence[str], options: PixelsOptions) -> 
         hashes = [hashlib.sha256(image).digest() for image in images]
         fresh = [own not in seen for own in hashes]
         if not any(fresh):
-            raise ReplicationError(f"the split '{split}' came out empty, as others have its pictures; correct it.")
+            files = ", ".join(options.test if split == "test" else options.train)
+            raise ReplicationError(
+                f"{files}: the split '{split}' came out empty, as others have its pictures; give more pictures, or "
+                "correct 'reader.options'."
+            )
         np.save(folder / f"{split}.images.npy", images[fresh], allow_pickle=False)
         left_out[split, EQUAL] += fresh.count(False)
         seen.update(hashes)

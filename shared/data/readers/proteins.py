@@ -21,6 +21,7 @@ _HEADER = re.compile(r">(sp|tr)\|([A-Z0-9]+)\|\S+ (.+?) OS=(.+?)(?: [A-Z]{2}=|$)
 _HEADERS = {"uniprot": _HEADER, "any": re.compile(r">()(\S+) ?(.*)()")}
 _DATABASES = {"sp": "Swiss-Prot", "tr": "TrEMBL", "": ""}
 _LETTERS = re.compile(f"[{AMINO_ACIDS}{ANOMALOUS}]+")
+_BASES = "ACGTUN"  # of DNA and RNA; the letters that stand for one of several are as rare in these as N
 _FRAGMENT = re.compile(r"\s*\(fragments?\)")
 _GUESSED = re.compile(r"^(?:(?:putative|probable|possible|predicted) )+")
 _NAMELESS = re.compile(r"^(?:protein)?$|uncharacterized|hypothetical|unnamed")
@@ -101,8 +102,9 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
             left_out.append(f"a sequence has fewer than {options.shortest} letters")
         elif found.setdefault(protein.sequence, protein) is not protein:
             left_out.append("an equal sequence stands before it")
-    if sum(map(len, found)) > 20 * options.k and set().union(*found) <= {*"ACGTUN"}:
-        raise ReplicationError(f"{options.file} has the letters A, C, G, T, U, N of DNA or RNA alone; give proteins.")
+    total, bases = sum(map(len, found)), sum(sequence.count(base) for sequence in found for base in _BASES)
+    if total > 20 * options.k and bases >= 0.9 * total and set().union(*found) <= {*_BASES, *"RYSWKMBDHV"}:
+        raise ReplicationError(f"{options.file} has the letters {', '.join(_BASES)} of DNA or RNA; give proteins.")
     entries = list(found.values())
     home = families(
         list(found), k=options.k, jaccard=options.jaccard, containment=options.containment,

@@ -253,8 +253,10 @@ def records(path: Path, columns: Sequence[str] = (), form: str = "") -> Iterator
         for number, line in enumerate(text_lines(path), start=1):
             label, _, text = line.partition(" ")
             place = f"{path.name}, line {number}"
-            if label.split() != [label]:
-                raise ReplicationError(f"{place} does not begin with a label and a space; correct it, or name it .tsv.")
+            if label.split() != [label] or text.startswith("__label__"):
+                raise ReplicationError(
+                    f"{place} does not begin with one label and a space; correct it, or name it .tsv."
+                )
             yield place, {LABEL: label, "text": text}
 
 
@@ -334,11 +336,11 @@ def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextO
         with (folder / f"{split}.text").open("wb") as target:
             target.writelines(_joined(raw, parts))
     if options.cut:
-        _cut(folder, options.cut)
+        _cut(folder, options.cut, ", ".join(str(part.file) for part in options.parts["train"]))
     return Accompanied({}, {path.name: path for path in listed(folder)})
 
 
-def _cut(folder: Path, percent: Mapping[Literal["valid", "test"], int]) -> None:
+def _cut(folder: Path, percent: Mapping[Literal["valid", "test"], int], name: str) -> None:
     """Cut a text in three, each time after the first line end behind the place, or else after the first space."""
     text = read_text(folder / "train.text")
     begins = []
@@ -348,7 +350,10 @@ def _cut(folder: Path, percent: Mapping[Literal["valid", "test"], int]) -> None:
     for split, begin, end in zip(("train", "valid", "test"), (0, *begins), (*begins, None), strict=True):
         (folder / f"{split}.text").write_text(text[begin:end], encoding="utf-8", newline="\n")
         if not text[begin:end].strip():
-            raise ReplicationError(f"the text is too short to be cut: '{split}' would be empty; give more text.")
+            raise ReplicationError(
+                f"{name}: the text is too short to be cut, '{split}' would be empty; give more text, or other shares "
+                "by 'reader.options.cut' of the card or '--percent' of 'data new'."
+            )
 
 
 def _joined(raw: Path, parts: Sequence[Part]) -> Iterator[bytes]:
