@@ -171,8 +171,7 @@ class Recomputing:
         source, mask = (x.repeat_interleave(tokens.size(1), dim=0) for x in (state.source, state.mask))
         with plain_equations():
             logits, weights = self.model(source, mask, written.flatten(0, 1))
-        found = logits[:, -1].log_softmax(-1), weights[:, -1]
-        log_p, a = (x.view(*tokens.shape, -1) for x in found)
+        log_p, a = (x.view(*tokens.shape, -1) for x in (logits[:, -1].log_softmax(-1), weights[:, -1]))
         return log_p, a, Prefixes(state.source, state.mask, written)
 
     def reorder(self, state: Prefixes, sources: Tensor | None, beams: Tensor) -> Prefixes:

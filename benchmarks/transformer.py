@@ -80,9 +80,8 @@ def search(model: Any, source: Tensor, mask: Tensor, beam: int, symbols: int) ->
     length = torch.full((len(source),), symbols)
     limits = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=length, maximum=length)
     state = model.start(source, mask)
-    if beam == 1:
-        return greedy_search(model, state, limits).best()
-    return beam_search(model, state, limits, beam=beam).best()
+    found = greedy_search(model, state, limits) if beam == 1 else beam_search(model, state, limits, beam=beam)
+    return found.best()
 
 
 COMPARISONS = {

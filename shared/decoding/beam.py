@@ -27,7 +27,6 @@ def beam_search(
     normalisation: Normalisation = "none",
     alpha: float = 0.6,
     n_best: int = 1,
-    shrink: bool = False,
     attention: bool = False,
 ) -> Hypotheses:
     """Extend the k most probable prefixes by every symbol, keep the k most probable results, and so on.
@@ -45,8 +44,6 @@ def beam_search(
             long, are ranked by log-probability.
         alpha: exponent of the normalisation ``gnmt``.
         n_best: n, how many hypotheses to return.
-        shrink: whether a finished hypothesis takes its place in the beam with it, as in the code of Bahdanau
-            et al.; otherwise the next best prefix fills it.
         attention: whether to collect the attention weights.
 
     Returns:
@@ -63,7 +60,7 @@ def beam_search(
     divisor = partial(length_divisor, normalisation=normalisation, alpha=alpha)
     kept = _Kept(constraints, n_best, divisor)
     trellis = _Trellis(len(constraints.minimum), attention)
-    _search(decoder, state, constraints, beam, shrink, kept, trellis)
+    _search(decoder, state, constraints, beam, kept, trellis)
     return trellis.trace(kept, constraints)
 
 
@@ -72,7 +69,6 @@ def _search(
     state: StateT,
     constraints: Constraints,
     beam: int,
-    shrink: bool,
     kept: _Kept,
     trellis: _Trellis,
 ) -> None:
@@ -80,19 +76,16 @@ def _search(
     active = torch.arange(batch, device=device)  # the sources still in the batch
     symbols = torch.full((batch, 1), constraints.begin, device=device)
     totals = torch.zeros(batch, 1, device=device)  # log-probabilities of the prefixes
-    room = torch.full((batch, 1), beam, device=device)
     length = 0
     while True:
         log_probs, weights, state = decoder.step(symbols, state)
         log_probs = constraints.restrict(log_probs, active, length).add_(totals.unsqueeze(2))
         length += 1
-        totals, parents, symbols = _extend(log_probs, room, constraints.end)  # (B′, k) each
+        totals, parents, symbols = _extend(log_probs, beam, constraints.end)  # (B′, k) each
         trellis.append(active, parents, symbols, weights)
 
         ended = symbols == constraints.end
         kept.offer(active, length, totals.masked_fill(~ended, -torch.inf))
-        if shrink:
-            room = room - (ended & (totals > -torch.inf)).sum(1, keepdim=True)
         totals = totals.masked_fill(ended | kept.are_hopeless(active, totals), -torch.inf)
         last = length >= constraints.maximum[active]
         empty = last & kept.is_empty(active)
@@ -104,23 +97,21 @@ def _search(
             return
         width = int((totals[stay] > -torch.inf).sum(1).max())
         state = decoder.reorder(state, None if len(stay) == len(active) else stay, parents[stay, :width])
-        active, room = active[stay], room[stay]
-        symbols, totals = symbols[stay, :width], totals[stay, :width]
+        active, symbols, totals = active[stay], symbols[stay, :width], totals[stay, :width]
 
 
-def _extend(log_probs: Tensor, room: Tensor, end: int) -> tuple[Tensor, Tensor, Tensor]:
+def _extend(log_probs: Tensor, beam: int, end: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best extensions of each source's prefixes; those that end or are impossible stand at the back.
 
     Args:
         log_probs: (B′, k, V) of the extended prefixes.
-        room: (B′, 1) how many extensions to take; the others get -inf.
+        beam: k, how many extensions to take.
         end: the end symbol.
 
     Returns:
         Log-probabilities, parent prefixes and symbols, each (B′, k′).
     """
-    totals, chosen = best_first(log_probs.flatten(1), int(room.max()))
-    totals = totals.masked_fill(torch.arange(totals.size(1), device=totals.device) >= room, -torch.inf)
+    totals, chosen = best_first(log_probs.flatten(1), beam)
     symbols = chosen % log_probs.size(2)
     order = totals.masked_fill(symbols == end, -torch.inf).sort(dim=1, descending=True, stable=True).indices
     parents = chosen // log_probs.size(2)

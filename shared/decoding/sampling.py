@@ -1,4 +1,4 @@
-"""Greedy search, sampling, and texts that a language model writes on: one symbol after the other, one at a time.
+"""Greedy search, and texts that a language model writes on: one symbol after the other, one at a time.
 
 Shape letters: B sources or texts (B′ of them still searched), S source length, T target length or symbols of a prompt,
 V vocabulary.
@@ -6,8 +6,7 @@ V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -16,6 +15,7 @@ from shared.decoding.constraints import Constraints, best_first
 from shared.decoding.protocol import Hypotheses, IncrementalDecoder, LanguageModel, Reach, StateT
 
 
+@torch.no_grad()
 def greedy_search(
     decoder: IncrementalDecoder[StateT], state: StateT, constraints: Constraints, *, attention: bool = False
 ) -> Hypotheses:
@@ -34,24 +34,6 @@ def greedy_search(
         ReplicationError: the model predicts NaN.
         ValueError: ``attention`` is asked of a model that has none.
     """
-    return follow(decoder, state, constraints, lambda log_probs: best_first(log_probs, 1)[1], attention=attention)
-
-
-@torch.no_grad()
-def follow(
-    decoder: IncrementalDecoder[StateT],
-    state: StateT,
-    constraints: Constraints,
-    choose: Callable[[Tensor], Tensor],
-    *,
-    attention: bool = False,
-) -> Hypotheses:
-    """One hypothesis for each source, symbol by symbol; the rest is as for :func:`greedy_search`.
-
-    Args:
-        decoder: as there, and so ``state``, ``constraints`` and ``attention``.
-        choose: from log-probabilities (B′, V), -inf where a symbol may not come, to the next symbols (B′, 1).
-    """
     batch, device = len(constraints.minimum), constraints.minimum.device
     active = torch.arange(batch, device=device)  # the sources still in the batch
     symbols = torch.full((batch, 1), constraints.begin, device=device)
@@ -63,7 +45,7 @@ def follow(
     while len(active):
         predicted, alpha, state = decoder.step(symbols, state)
         predicted = constraints.restrict(predicted, active, len(history)).squeeze(1)  # (B′, V)
-        symbols = choose(predicted)
+        symbols = best_first(predicted, 1)[1]
         history.append(spread(symbols, active, batch, fill=constraints.padding))
         if attention:
             weights.append(spread(required(alpha), active, batch, fill=0))
@@ -79,44 +61,6 @@ def follow(
     return Hypotheses(tokens, lengths, log_probs, log_probs, finished, collected)
 
 
-def sample(
-    decoder: IncrementalDecoder[StateT],
-    state: StateT,
-    constraints: Constraints,
-    *,
-    generator: torch.Generator,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-) -> Hypotheses:
-    """Draw each symbol until the end symbol comes; sources that have ended leave the batch.
-
-    What the constraints allow is drawn with probability proportional to p^(1 / temperature). The noise of a
-    source depends on its place in the batch and on which sources are left, so the same hypotheses come again
-    for the same generator and the same batch only.
-
-    Args:
-        decoder: the model, in evaluation mode.
-        state: of B sources with one beam each; it is used up.
-        constraints: on all hypotheses.
-        generator: where the noise comes from, on the model's device.
-        temperature: above 0; towards 0 this becomes greedy search.
-        top_k: draw from the k most probable symbols (Fan et al. 2018, section 5.1).
-        top_p: draw from the fewest most probable symbols that together have this probability, at the
-            temperature and among the k if both are given (Holtzman et al. 2020, section 3.1).
-
-    Returns:
-        One hypothesis for each source (n = 1). Its log-probability and its score are those of the model, without
-        temperature and without selection.
-
-    Raises:
-        ReplicationError: the model predicts NaN.
-        ValueError: ``temperature``, ``top_k`` or ``top_p`` is out of range.
-    """
-    choose = partial(draw, generator=generator, temperature=temperature, top_k=top_k, top_p=top_p)
-    return follow(decoder, state, constraints, choose)
-
-
 def draw(
     log_probs: Tensor,
     *,
@@ -125,7 +69,22 @@ def draw(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> Tensor:
-    """One symbol for each row of log-probabilities: (B′, V) to (B′, 1); the rest is as for :func:`sample`."""
+    """One symbol for each row of log-probabilities: (B, V) to (B, 1).
+
+    It is drawn with probability proportional to p^(1 / temperature), from the most probable ones if asked for.
+
+    Args:
+        log_probs: -inf where a symbol may not come.
+        generator: where the noise comes from, on the model's device.
+        temperature: above 0; towards 0 the most probable symbol is taken.
+        top_k: draw from the k most probable symbols (Fan et al. 2018, section 5.1).
+        top_p: draw from the fewest most probable symbols that together have this probability, at the
+            temperature and among the k if both are given (Holtzman et al. 2020, section 3.1).
+
+    Raises:
+        ReplicationError: the model predicts NaN.
+        ValueError: ``temperature``, ``top_k`` or ``top_p`` is out of range.
+    """
     if temperature <= 0 or (top_k is not None and top_k < 1) or (top_p is not None and not 0 < top_p <= 1):
         raise ValueError(f"no sampling with temperature {temperature}, top_k {top_k} and top_p {top_p}")
     logits = log_probs / temperature
@@ -137,7 +96,7 @@ def draw(
 
 
 def most_probable(logits: Tensor, *, top_k: int | None = None, top_p: float | None = None) -> Tensor:
-    """The logits (B′, V) of the most probable symbols, see :func:`sample`, and -inf for the others.
+    """The logits (B, V) of the most probable symbols, see :func:`draw`, and -inf for the others.
 
     Of equals the lower symbol comes first.
 
@@ -175,7 +134,7 @@ def continue_text(
         reach: how far back the model sees.
         length: how many symbols are drawn.
         never: symbols that are not drawn, such as padding; an end symbol that is drawn does not end the text.
-        generator: as for :func:`sample`, and so ``temperature``, ``top_k`` and ``top_p``.
+        generator: as for :func:`draw`, and so ``temperature``, ``top_k`` and ``top_p``.
 
     Returns:
         (B, length) int64 symbols, none of them in ``never``.

@@ -15,7 +15,7 @@ from shared.pipeline.runs import chosen_seeds, runnable
 from shared.pipeline.stages import prepared_for
 from shared.pipeline.weights import check_weights, refusing_other_weights
 from shared.records import read_record
-from shared.tasks.kinds import large_imports, load_replication, part_of
+from shared.tasks.kinds import large_imports, load_replication, open_data, part_of
 from shared.tasks.settings import trains_network
 
 PUBLISHED = "pretrained"
@@ -108,7 +108,7 @@ def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
         shutil.copytree(prepared, tasks, ignore=shutil.ignore_patterns("train", "valid"))
         trial = part_of(settings.kind, "trial")
         if hasattr(trial, "publish"):
-            trial.publish(part_of(settings.kind, "corpus").open_data(config, prepared), config, tasks)
+            trial.publish(open_data(config, prepared), config, tasks)
     print(f"{folder}: the weights of {name}, seed {record['seed']}.")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from shared.tasks.kinds import large_imports, load_replication, part_of
+from shared.tasks.kinds import large_imports, load_replication, open_data, part_of
 from shared.tasks.settings import BorrowedConfig, RunConfig, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
 
@@ -46,7 +46,7 @@ class Replication:
 
     def open(self, config: RunConfig, prepared: Path) -> Any:
         """The prepared task."""
-        return self.part("corpus").open_data(config, prepared)
+        return open_data(config, prepared)
 
     def model(self, config: RunConfig, sizes: tuple[int, Any]) -> nn.Module:
         """The untrained model of a run."""

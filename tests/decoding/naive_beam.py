@@ -31,7 +31,6 @@ def naive_beam_search(
     normalisation: Normalisation = "none",
     alpha: float = 0.6,
     n_best: int = 1,
-    shrink: bool = False,
 ) -> list[Hypothesis]:
     """The n best hypotheses of a single source; arguments as for :func:`beam_search`, with B = 1."""
 
@@ -40,13 +39,13 @@ def naive_beam_search(
 
     device, maximum, end = constraints.minimum.device, max(1, int(constraints.maximum)), constraints.end
     source = torch.zeros(1, dtype=torch.long, device=device)
-    prefixes, finished, room = [Hypothesis()], [], beam
+    prefixes, finished = [Hypothesis()], []
     for length in range(1, maximum + 1):
         symbols = [p.tokens[-1] if p.tokens else constraints.begin for p in prefixes]
         log_probs, weights, state = decoder.step(torch.tensor([symbols], device=device), state)
         log_probs = constraints.restrict(log_probs, source, length - 1)
         totals = torch.tensor([p.log_prob for p in prefixes], device=device)
-        values, indices = best_first((totals.unsqueeze(1) + log_probs[0]).view(1, -1), room)
+        values, indices = best_first((totals.unsqueeze(1) + log_probs[0]).view(1, -1), beam)
         extended, parents = [], []
         for log_prob, index in zip(values[0].tolist(), indices[0].tolist(), strict=True):
             parent, symbol = divmod(index, log_probs.size(2))
@@ -57,7 +56,6 @@ def naive_beam_search(
             new = Hypothesis((*old.tokens, symbol), log_prob, score(log_prob, length), attention)
             if symbol == end:
                 finished.append(new)
-                room -= shrink
             else:
                 extended.append(new)
                 parents.append(parent)

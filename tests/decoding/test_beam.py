@@ -47,14 +47,7 @@ def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: in
     kind, alpha = ranking
     state, constraints = start(2, 6, seed, end_bias=bias), limits([minimum, 0], [4, 3], forbidden=(UNKNOWN,))
     found = beam_search(
-        HashedDecoder(),
-        state,
-        constraints,
-        beam=6**4,
-        normalisation=kind,
-        alpha=alpha,
-        n_best=3,
-        attention=True,
+        HashedDecoder(), state, constraints, beam=6**4, normalisation=kind, alpha=alpha, n_best=3, attention=True
     )
     for source in range(2):
         scores = {
@@ -75,23 +68,14 @@ def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: in
     beam=st.integers(1, 6),
     n_best=st.integers(1, 4),
     ranking=rankings,
-    shrink=st.booleans(),
     bias=st.sampled_from([-2.0, 0.0, 1.0, 3.0]),
     bounds=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 12)), min_size=1, max_size=6),
 )
 @settings(max_examples=150, deadline=None)
 def test_batched_equals_one_source_at_a_time(
-    seed: int,
-    beam: int,
-    n_best: int,
-    ranking: tuple,
-    shrink: bool,
-    bias: float,
-    bounds: list[tuple[int, int]],
+    seed: int, beam: int, n_best: int, ranking: tuple, bias: float, bounds: list[tuple[int, int]]
 ) -> None:
-    options = {
-        "beam": beam, "n_best": n_best, "normalisation": ranking[0], "alpha": ranking[1], "shrink": shrink,
-    }  # fmt: skip
+    options = {"beam": beam, "n_best": n_best, "normalisation": ranking[0], "alpha": ranking[1]}
     state = start(len(bounds), 7, seed, end_bias=bias)
     minimum, maximum = [low for low, _ in bounds], [high for _, high in bounds]
     found = beam_search(HashedDecoder(), state, limits(minimum, maximum), attention=True, **options)
@@ -108,14 +92,14 @@ def test_batched_equals_one_source_at_a_time(
             assert torch.equal(weights, torch.stack(hypothesis.attention))
 
 
-@given(seed=st.integers(0, 9999), ranking=rankings, shrink=st.booleans(), minimum=st.integers(0, 3))
+@given(seed=st.integers(0, 9999), ranking=rankings, minimum=st.integers(0, 3))
 @settings(max_examples=40, deadline=None)
-def test_one_beam_is_greedy(seed: int, ranking: tuple, shrink: bool, minimum: int) -> None:
+def test_one_beam_is_greedy(seed: int, ranking: tuple, minimum: int) -> None:
     constraints = limits([minimum] * 5, [3, 5, 8, 13, 1])
     greedy = greedy_search(HashedDecoder(), start(5, 6, seed), constraints, attention=True)
     found = beam_search(
         HashedDecoder(), start(5, 6, seed), constraints,
-        beam=1, normalisation=ranking[0], alpha=ranking[1], shrink=shrink, attention=True,
+        beam=1, normalisation=ranking[0], alpha=ranking[1], attention=True,
     )  # fmt: skip
     assert torch.equal(found.tokens, greedy.tokens)
     assert torch.equal(found.lengths, greedy.lengths)
@@ -167,11 +151,6 @@ def test_ended_sources_and_prefixes_leave_the_batch() -> None:
     assert decoder.shapes[0] == (8, 1)
     assert rows == sorted(rows, reverse=True)
     assert len(set(rows)) > 2
-    shrinking = HashedDecoder()
-    beam_search(shrinking, start(1, 7, seed=1), limits([0], [40]), beam=5, n_best=5, shrink=True)
-    widths = [width for _, width in shrinking.shapes[1:]]
-    assert widths == sorted(widths, reverse=True)
-    assert widths[-1] < widths[0] <= 5
 
 
 def test_no_end_in_time_gives_the_best_unfinished_hypothesis() -> None:

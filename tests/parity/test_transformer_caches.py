@@ -6,7 +6,7 @@ import torch
 from benchmarks.steps import Recomputing
 from shared.attention.twins import plain_equations
 from shared.decoding.beam import beam_search
-from shared.decoding.sampling import greedy_search, sample
+from shared.decoding.sampling import greedy_search
 from shared.layers.positions import LearnedPositions, NoPositions
 from tests.parity.transformer_case import F64, TOLERANCES, VOCABULARY, WIDTH, batch, limits, transformer
 
@@ -66,9 +66,6 @@ def test_searches_with_caches_find_what_recomputing_finds(changes):
         lambda model, state: greedy_search(model, state, limits(3, 0, 15), attention=True),
         lambda model, state: beam_search(model, state, limits(3, 2, 15), beam=4, n_best=3, attention=True),
         lambda model, state: beam_search(model, state, limits(3, 15, 15), beam=5, normalisation="gnmt"),
-        lambda model, state: sample(
-            model, state, limits(3, 0, 15), generator=torch.Generator().manual_seed(0), top_p=0.9
-        ),
     ]
     with torch.no_grad():
         for search in searches:

@@ -58,12 +58,7 @@ def test_what_suits_is_let_pass():
         ("linear", {"width": 12, "positions": "rows and columns"}, r"width \(12\) must be a multiple of 8"),
         ("linear", {"width": 8, "max_length": 50, "positions": "rows and columns"}, r"max_length \(50\) is no square"),
         ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
-        ("performer", {"swap_at": 5}, "swap_at 5 is not before the last of 5 updates"),
         ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
-        ("performer", {"evaluation": {"swapped": {"late": {"swap_at": 9}}}}, "swap_at 9 is not before"),
-        ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
-        ("linear", {"corpus": COPIES | {"test": ["test", "train"]}}, "neither 'train' nor 'valid'"),
-        ("linear", {"corpus": COPIES | {"test": ["test", "test"]}}, "every split once"),
     ],
 )  # fmt: skip
 def test_what_does_not_suit_is_refused(paper, changes, message):

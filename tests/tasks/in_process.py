@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import torch
 
 from shared.config import build
-from shared.tasks.kinds import part_of
+from shared.tasks.kinds import open_data, part_of
 from shared.tasks.replication import Replication, runner_of
 
 
@@ -40,9 +40,9 @@ def run_config(kind, corpus, **sections):
 
 def prepared(kind, corpus, dataset, out):
     """What preparing a fetched folder says, and the task that it leaves in ``out``."""
-    config, stage = run_config(kind, corpus), part_of(kind, "corpus")
+    config = run_config(kind, corpus)
     out.mkdir(exist_ok=True)
-    return stage.prepare(config.corpus, dataset, out), stage.open_data(config, out)
+    return part_of(kind, "corpus").prepare(config.corpus, dataset, out), open_data(config, out)
 
 
 def judged(config, data, model, out):

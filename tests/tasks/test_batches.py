@@ -88,9 +88,9 @@ def test_a_cut_file_is_noticed(tmp_path, cut):
     "load",
     [
         PreparedText.load, PreparedClassification.load, PreparedCaptions.load, PreparedLanguage.load,
-        lambda folder: PreparedSequences.load(ProteinCorpusConfig(dataset="toy"), folder),
+        lambda folder: PreparedSequences.load(folder, ProteinCorpusConfig(dataset="toy")),
         lambda folder: PreparedSets.load(
-            SetCorpusConfig(dataset="toy", asked="count", numbers=1, sizes=(1, 2)), folder
+            folder, SetCorpusConfig(dataset="toy", asked="count", numbers=1, sizes=(1, 2))
         ),
     ],
 )  # fmt: skip

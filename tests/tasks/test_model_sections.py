@@ -1,10 +1,8 @@
-"""Settings without torch: what is checked of a model section, and where messages say that it stands."""
+"""What is checked of a model section, and where messages say that it stands."""
 
 from __future__ import annotations
 
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from shared.tasks.settings import check_model, find_route
 from tests.replications.small_sequences import SIZES
 
 PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/settings.py"))
-KINDS = sorted(path.parent.name for path in Path("shared/tasks").glob("*/settings.py"))
 
 
 def paper(name: str) -> Any:
@@ -36,15 +33,6 @@ def run(own: dict[str, Any], **changes: Any) -> SequenceRun:
                      "optimizer": {"name": "adam", "learning_rate": 0.1}},
     }  # fmt: skip
     return build(SequenceRun, value | changes, where="test").at("quick.yaml", "fast", own)
-
-
-def test_no_settings_import_torch() -> None:
-    modules = [f"shared.tasks.{kind}.settings" for kind in KINDS] + [f"replications.{name}.settings" for name in PAPERS]
-    code = f"import sys, {', '.join(modules)}; print([name for name in ('torch', 'lightning') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-    assert PAPERS
-    assert KINDS
 
 
 @pytest.mark.parametrize("name", PAPERS)

@@ -33,7 +33,7 @@ from shared.data.storage import load_arrays, read_lines, save_arrays, write_line
 from shared.data.tokenizers import EOS, PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.batches import VALIDATED, Batch, Prepared, every_batch
-from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningRun, CaptioningTraining
+from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningTraining
 from shared.vision.encoders import ImageEncoder, build_encoder
 from shared.vision.features import Grid, box_shares, compute_features, load_features
 
@@ -198,7 +198,7 @@ class PreparedCaptions(Prepared):
     record: Mapping[str, Any]
 
     @classmethod
-    def load(cls, folder: Path) -> PreparedCaptions:
+    def load(cls, folder: Path, corpus: object = None) -> PreparedCaptions:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
         record = read_record(folder / "features.json")
         return cls(folder, load_tokenizer(folder / "text.tokenizer"), record)
@@ -230,6 +230,9 @@ class PreparedCaptions(Prepared):
     def images(self, name: str) -> SceneSplit | PhotoSplit:
         """The split as it was fetched, of which this task's images are all or the first ones; for figures."""
         return open_images(Path("data") / self.record["dataset"], name)
+
+
+PREPARED = PreparedCaptions
 
 
 class _Validation:
@@ -386,8 +389,3 @@ def _checked_record(config: CaptionCorpusConfig, out: Path, images: Mapping[str,
     if any(record.get(key) != value for key, value in _asked(config).items()) or counts != images:
         raise ReplicationError(f"{path} is of other images or another encoder; run the features stage again.")
     return {key: value for key, value in record.items() if key not in _TIMINGS}
-
-
-def open_data(config: CaptioningRun, prepared: Path) -> PreparedCaptions:
-    """What the prepare stage left in a folder."""
-    return PreparedCaptions.load(prepared)

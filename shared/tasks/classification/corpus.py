@@ -18,7 +18,7 @@ from shared.data.storage import load_arrays, read_columns, read_lines, save_arra
 from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, Prepared
-from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig
+from shared.tasks.classification.settings import ClassifiedCorpusConfig
 
 TEXTS = ("first.txt", "second.txt")
 """Where the lines of the first and, if there is one, the second text of a split are kept."""
@@ -102,7 +102,7 @@ class PreparedClassification(Prepared):
     classes: tuple[str, ...]
 
     @classmethod
-    def load(cls, folder: Path) -> PreparedClassification:
+    def load(cls, folder: Path, corpus: object = None) -> PreparedClassification:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
         tokenizer = load_tokenizer(folder / "text.tokenizer")
         return cls(folder, tokenizer, tuple(read_lines(folder / "classes.txt")))
@@ -135,9 +135,7 @@ class PreparedClassification(Prepared):
         return [[int(i) for i in line.split()] for line in read_lines(path)] if path.exists() else None
 
 
-def open_data(config: ClassificationRun, prepared: Path) -> PreparedClassification:
-    """What the prepare stage left in a folder."""
-    return PreparedClassification.load(prepared)
+PREPARED = PreparedClassification
 
 
 def prepare(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

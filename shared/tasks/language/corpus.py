@@ -16,7 +16,7 @@ from shared.data.storage import read_lines, read_summary, save_arrays, write_sum
 from shared.data.tokenizers import EOS, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
-from shared.tasks.language.settings import LanguageCorpusConfig, LanguageRun, LanguageTraining, Unit
+from shared.tasks.language.settings import LanguageCorpusConfig, LanguageTraining, Unit
 from shared.tasks.language.streams import LanguageBatch, Stream
 
 _CHUNK = 1 << 20  # characters that are encoded together
@@ -41,7 +41,7 @@ class PreparedLanguage:
     units: Mapping[str, int]
 
     @classmethod
-    def load(cls, folder: Path) -> PreparedLanguage:
+    def load(cls, folder: Path, corpus: object = None) -> PreparedLanguage:
         """Open a prepared task; raises `ReplicationError` where it was not prepared."""
         summary = read_summary(folder)
         load = CharacterVocabulary.load if summary["symbol"] in ("character", "byte") else load_tokenizer
@@ -69,9 +69,7 @@ class PreparedLanguage:
         return list(self.split("valid").evaluation_batches(columns=batch.sentences, length=batch.length))
 
 
-def open_data(config: LanguageRun, prepared: Path) -> PreparedLanguage:
-    """What the prepare stage left in a folder."""
-    return PreparedLanguage.load(prepared)
+PREPARED = PreparedLanguage
 
 
 def prepare(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -11,15 +11,10 @@ from shared.data.storage import read_summary
 from shared.tasks.batches import Prepared, training_order
 from shared.tasks.sequences import copying, pixels, proteins
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
-from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceRun, SequenceTraining
+from shared.tasks.sequences.settings import SequenceCorpusConfig, SequenceTraining
 
 CORPORA: Mapping[str, Any] = {"copies": copying, "pixels": pixels, "proteins": proteins}
 """``of`` to a module with its ``prepare(config, dataset, out)`` and ``open_split(config, folder, name)``."""
-
-
-def open_data(config: SequenceRun, prepared: Path) -> PreparedSequences:
-    """What the prepare stage left in a folder."""
-    return PreparedSequences.load(config.corpus, prepared)
 
 
 def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
@@ -47,9 +42,9 @@ class PreparedSequences(Prepared):
     summary: Mapping[str, Any]
 
     @classmethod
-    def load(cls, config: SequenceCorpusConfig, folder: Path) -> PreparedSequences:
+    def load(cls, folder: Path, corpus: SequenceCorpusConfig) -> PreparedSequences:
         """Open what was prepared with the same settings; raises `ReplicationError` where nothing was."""
-        return cls(folder, config, read_summary(folder))
+        return cls(folder, corpus, read_summary(folder))
 
     @property
     def symbols(self) -> int:
@@ -76,3 +71,6 @@ class PreparedSequences(Prepared):
         return lambda start: (
             train.batch(indices, (seed, number)) for number, indices in enumerate(order(start=start), start)
         )
+
+
+PREPARED = PreparedSequences

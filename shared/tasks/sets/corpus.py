@@ -20,7 +20,7 @@ from shared.data.batching import Indices
 from shared.data.storage import load_arrays, read_columns, read_summary, save_arrays, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, Prepared
-from shared.tasks.sets.settings import SetCorpusConfig, SetRun
+from shared.tasks.sets.settings import SetCorpusConfig
 
 ARRAYS = ("elements", "sizes", "targets")
 Arrays = Mapping[str, NDArray[Any]]
@@ -75,10 +75,10 @@ class PreparedSets(Prepared):
     config: SetCorpusConfig
 
     @classmethod
-    def load(cls, config: SetCorpusConfig, folder: Path) -> PreparedSets:
+    def load(cls, folder: Path, corpus: SetCorpusConfig) -> PreparedSets:
         """Open what was prepared with the same settings; raises `ReplicationError` where nothing was."""
         read_summary(folder)
-        return cls(folder, config)
+        return cls(folder, corpus)
 
     @property
     def sizes(self) -> tuple[int, tuple[int, int]]:
@@ -90,9 +90,7 @@ class PreparedSets(Prepared):
         return Sets(*load_arrays(self.folder / name, ARRAYS))
 
 
-def open_data(config: SetRun, prepared: Path) -> PreparedSets:
-    """What the prepare stage left in a folder."""
-    return PreparedSets.load(config.corpus, prepared)
+PREPARED = PreparedSets
 
 
 def prepare(config: SetCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -20,7 +20,7 @@ from shared.errors import ReplicationError
 from shared.metrics.alignment import parse_pharaoh
 from shared.metrics.word_aligner import WordAligner
 from shared.tasks.batches import Batch, Prepared
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun, TranslationTraining
+from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets", "words")
 SIDES = ("source", "target")
@@ -104,7 +104,7 @@ class PreparedText(Prepared):
     target: Tokenizer
 
     @classmethod
-    def load(cls, folder: Path) -> PreparedText:
+    def load(cls, folder: Path, corpus: object = None) -> PreparedText:
         """Open a prepared task."""
         return cls(folder, *(load_tokenizer(folder / f"{side}.tokenizer") for side in SIDES))
 
@@ -138,9 +138,7 @@ class PreparedText(Prepared):
         return read_lines(path) if path.exists() else None
 
 
-def open_data(config: TranslationRun, prepared: Path) -> PreparedText:
-    """What the prepare stage left in a folder."""
-    return PreparedText.load(prepared)
+PREPARED = PreparedText
 
 
 def prepare(config: ParallelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:

@@ -167,8 +167,6 @@ def test_concatenated_proteins_are_cut_into_equal_pieces_and_nothing_is_lost(fet
 
 
 def test_what_cannot_be_prepared_is_said(fetched, tmp_path):
-    with pytest.raises(ReplicationError, match="the first of 'test' must be the split 'test'"):
-        prepared(fetched, tmp_path, test=["test_families"])
     write_lines(fetched / "test_families.name", ["A part (Fragment)"])
     with pytest.raises(ReplicationError, match="no proteins are left in split 'test_families'"):
         prepared(fetched, tmp_path, fragments=False, test=["test", "test_families"])

@@ -63,7 +63,7 @@ def judge(data, tmp_path, monkeypatch):
         if not folder.exists():
             folder.mkdir()
             prepare(config.corpus, data / config.corpus.dataset, folder)
-        prepared, place = PreparedSequences.load(config.corpus, folder), tmp_path / out
+        prepared, place = PreparedSequences.load(folder, config.corpus), tmp_path / out
         monkeypatch.setattr(evaluation, "_swapped", lambda *arguments: swapped[arguments[-1]])
         return *judged(config, prepared, model, place), place
 
@@ -150,7 +150,7 @@ def scored_letters(data, prepared, split, masked):
     if not masked:
         return (data / "proteins" / f"{split}.sequence").read_text().splitlines()
     corpus = ProteinCorpusConfig(dataset="proteins", masked=True)
-    whole = PreparedSequences.load(corpus, prepared).split(split)
+    whole = PreparedSequences.load(prepared, corpus).split(split)
     batch = whole.batch(np.arange(COUNTS[split]), (zlib.crc32(split.encode()),))
     return [decode(row[scored]) for row, scored in zip(batch.targets, batch.scored, strict=True)]
 
@@ -254,7 +254,7 @@ def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter
         np.save(tmp_path / "colours" / f"{split}.images.npy", rng.integers(0, 256, (3, 3, 3, 3), dtype=np.uint8))
     corpus = PixelCorpusConfig(dataset="colours", levels=8)
     prepare(corpus, tmp_path / "colours", tmp_path / "out")
-    prepared = PreparedSequences.load(corpus, tmp_path / "out")
+    prepared = PreparedSequences.load(tmp_path / "out", corpus)
     with torch.inference_mode():
         drawn = draw_pictures(painter, prepared, "test", PicturesConfig(samples=1, completions=2))
     assert drawn["given"] == 12  # four of nine places

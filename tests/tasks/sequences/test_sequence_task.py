@@ -50,7 +50,7 @@ def text(tmp_path_factory):
         checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
         out.mkdir(parents=True, exist_ok=True)
         REPLICATION.part("corpus").prepare(checked, folder / corpus["of"], out)
-        return PreparedSequences.load(checked, out)
+        return PreparedSequences.load(out, checked)
 
     return opened
 

@@ -28,7 +28,7 @@ def pixels(tmp_path):
     write_pictures(tmp_path / "data", {"train": 4, "valid": 2, "test": 3})
     corpus = PixelCorpusConfig(dataset="toy", of="pixels", levels=8)
     prepare(corpus, tmp_path / "data", tmp_path)
-    return PreparedSequences.load(corpus, tmp_path), Run(corpus)
+    return PreparedSequences.load(tmp_path, corpus), Run(corpus)
 
 
 def test_the_upper_half_of_a_test_picture_is_given_and_kept(pixels):
