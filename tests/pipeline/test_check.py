@@ -65,10 +65,10 @@ def test_a_variant_of_one_scale_is_named_in_that_scales_file_alone(project):
 
 
 def in_blocks(node):
-    """Items under each other, as DVC writes what it is given anew."""
+    """Items of lists under each other, as DVC writes lists anew."""
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         in_blocks(child)
-    if node and isinstance(node, dict | list):
+    if node and isinstance(node, list):
         node.fa.set_block_style()
     return node
 
@@ -78,6 +78,7 @@ def test_files_are_in_the_form_that_dvc_writes():
     patterns = ("params.yaml", "replications/*/*/params.yaml", "replications/*/variants.yaml")
     for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
         written, text, round_trip = io.StringIO(), path.read_text(encoding="utf-8"), YAML()
+        round_trip.default_flow_style = False
         round_trip.dump(in_blocks(round_trip.load(text)), written)
         assert written.getvalue() == text, path
 
