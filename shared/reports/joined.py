@@ -139,14 +139,16 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
 
 
 def decided_by(claims: Sequence[Entry]) -> str:
-    """A sentence on how many claims are decided by which kind of evidence; empty where none is."""
+    """On how many claims are decided by which kind of evidence, and confirmed; empty where none is."""
     leads = [(claim["lead"] or {}, claim["evidence"]) for claim in claims if claim["verdict"] in SIDES]
     decided = Counter("identity" if lead.get("kind") == "exact" else evidence for lead, evidence in leads)
     said = []
     for how, kinds in BASES.items():
         if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
             said.append(f"{', '.join(found)}, {how}")
-    return f"Decided: {'; '.join(said)}." if said else ""
+    again = [claim["confirmed"] for claim in claims if claim.get("confirmed") in ("confirmed", "not confirmed")]
+    of = f" Further seeds, of another day or machine, confirm {again.count('confirmed')} of {len(again)}."
+    return f"Decided: {'; '.join(said)}.{of if again else ''}" if said else ""
 
 
 def totals(claims: Sequence[Entry]) -> str:

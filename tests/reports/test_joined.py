@@ -9,7 +9,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.reports.document import Table
-from shared.reports.joined import Replicated
+from shared.reports.joined import Replicated, decided_by
 from shared.reports.page import write_page
 from shared.reports.paper import Paper
 from shared.reports.report import write_report
@@ -126,6 +126,17 @@ def test_the_summary_counts_the_better_evidence_once_and_leaves_out_the_smoke_sc
         assert rows["T99-C1"].endswith("| quick; bench, on standard data: inconclusive |")
         assert rows["T99-C2"].endswith("| bench; quick disagrees: contradicted |")
     assert "(../../reports/bahdanau/README.md)" in own.read_text()
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "said"),
+    [(["confirmed", "not confirmed", "one run", ""], " Further seeds, of another day or machine, confirm 1 of 2."),
+     (["one run", "", "", ""], "")],
+)  # fmt: skip
+def test_the_summary_counts_what_further_seeds_have_confirmed(confirmed, said):
+    of = {"lead": {"kind": "less"}, "evidence": "generated", "verdict": "reproduced"}
+    assert decided_by([of | {"confirmed": each} for each in confirmed]).partition(".")[2].endswith(said)
+    assert ("Further" in decided_by([of | {"confirmed": each} for each in confirmed])) is bool(said)
 
 
 @pytest.mark.parametrize(
