@@ -197,13 +197,12 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     if not isinstance(claim, dict):
         return claim
     claim, where = dict(claim), f"{path}: {claim.get('id')}"
-    rows, why = (
-        [] if isinstance(claim.get(key), int | float) else claim.get(key) for key in ("supporting", "not_decided")
-    )
-    named = {"primary", *(str(row.get("name")) for row in rows or () if isinstance(row, dict))}
+    rows, why = claim.get("supporting"), claim.get("not_decided")
+    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    named = {"primary", *(str(row.get("name")) for row in rows)}
     if isinstance(claim.get("primary"), dict):
         laid = _at_scale(claim["primary"], scale, f"{where}: primary")
-        if laid is None and scale not in (why or ()):
+        if laid is None and not (isinstance(why, dict) and scale in why):
             raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
         claim["primary"] = {"name": "primary"} | (laid or {k: v for k, v in claim["primary"].items() if k != "at"})
         if "relevant" not in claim["primary"]:

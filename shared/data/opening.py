@@ -335,8 +335,12 @@ def first_of(raw: Path, names: Iterable[str]) -> Path:
     for name in names:
         if (raw / name).exists():
             return raw / name
-    hint = twin(name, (path.name for path in listed(raw)))
-    raise ReplicationError(f"the raw file {' or '.join(names)} is not there{hint}; correct the card.")
+    raise ReplicationError(f"the raw file {' or '.join(names)} is not there{twin_of(raw / name)}; correct the card.")
+
+
+def twin_of(path: Path) -> str:
+    """What :func:`twin` says of a file or folder that is not there, and of those beside it."""
+    return twin(path.name, (each.name for each in listed(path.parent)))
 
 
 def twin(name: str, names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from shared.config import EXPONENT, build, check_name
 from shared.data.cards import Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import first_row, form_of, listed, text_lines, twin
+from shared.data.opening import first_row, form_of, listed, text_lines, twin_of
 from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
@@ -69,8 +69,9 @@ def new_card(
         )
     for path in (root, *paths):
         if not os.path.exists(path) or paths.count(path) > 1:  # noqa: PTH110 (of a name that is too long, too)
-            hint = twin(path.name, (each.name for each in listed(path.parent)))
-            raise ReplicationError(f"{path} does not exist{hint} or is given twice; run from the project's root.")
+            raise ReplicationError(
+                f"{path} does not exist{twin_of(path)} or is given twice; run from the project's root."
+            )
     folder = Path(os.path.commonpath([path.parent for path in paths]))
     place = re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
@@ -107,7 +108,7 @@ def new_card(
 def _use(name: str, kind: str, reader: str, options: Mapping[str, Any]) -> str:
     """What the files were taken for, and what to do with the card."""
     keys = ", source: source, target: target" * (kind == "translation")
-    how = "".join(f", {role} from '{name}'" for role, name in options.get("fields", {}).items())
+    how = "".join(f", {role} from '{column}'" for role, column in options.get("fields", {}).items())
     how += ", line 1 as data" * ("columns" in options)
     return (
         f"read as {kind} by the reader '{reader}'{how}; if that is not what the files are, remove it and say --kind "

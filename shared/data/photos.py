@@ -61,11 +61,11 @@ class Photos:
     def check(self, names: Mapping[str, str]) -> None:
         """Raise a ReplicationError unless each name is that of one photo; it says where the name stands, the value."""
         counts = {name: len(self._found(name)) for name in names}
-        if missing := [f"'{name}' of {names[name]}" for name, count in counts.items() if not count]:
-            hint = twin(next(name for name, count in counts.items() if not count), self._whole | self._ends)
+        if missing := [name for name, count in counts.items() if not count]:
+            first = f"'{missing[0]}' of {names[missing[0]]}{twin(missing[0], self._whole | self._ends)}"
             raise ReplicationError(
-                f"photos that are in no archive: {len(missing)}, among them {missing[0]}{hint}; fetch the data set "
-                "anew, or correct the names, which are paths inside of the archive or folder, to the byte."
+                f"photos that are in no archive: {len(missing)}, among them {first}; fetch the data set anew, or "
+                "correct the names, which are paths inside of the archive or folder, to the byte."
             )
         if several := [f"'{name}' of {names[name]}" for name, count in counts.items() if count > 1]:
             raise ReplicationError(f"several photos are called {several[0]}; write the folder before the name.")

@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError
 
 from shared.data.archives import copy_limited, extract, gunzip
 from shared.data.cards import Download, ObtainedSource, raw_name
-from shared.data.opening import listed, twin
+from shared.data.opening import twin_of
 from shared.errors import ReplicationError
 
 _TIMEOUT = (10, 60)  # seconds to connect, seconds between two chunks
@@ -119,8 +119,7 @@ def _from_folder(folder: Path, names: Sequence[str], space: Workspace) -> None:
         elif packed.is_file():
             gunzip(packed, space.raw / name, limit=space.limit)
         else:
-            hint = twin(plain.name, (path.name for path in listed(plain.parent)))
-            raise ReplicationError(f"{plain} does not exist{hint}")
+            raise ReplicationError(f"{plain} does not exist{twin_of(plain)}")
 
 
 def _from_web(download: Download, space: Workspace) -> None:

@@ -59,6 +59,7 @@ def test_what_suits_is_let_pass():
         ("linear", {"width": 8, "max_length": 50, "positions": "rows and columns"}, r"max_length \(50\) is no square"),
         ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
         ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
+        ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
     ],
 )  # fmt: skip
 def test_what_does_not_suit_is_refused(paper, changes, message):
