@@ -191,12 +191,15 @@ class ResidualBlock(nn.Module):
             nn.GroupNorm(groups, incoming), nn.ReLU(), nn.Conv2d(incoming, outgoing, 3, stride, padding=1, bias=False),
             nn.GroupNorm(groups, outgoing), nn.ReLU(), nn.Conv2d(outgoing, outgoing, 3, padding=1, bias=False),
         )  # fmt: skip
+        # Places are left out before the convolution and not by its stride: of a 1 x 1 convolution with a stride oneDNN
+        # computes a wrong gradient, and writes past its memory, where the features are few (oneDNN's issue 6035).
+        self.stride = stride
         same = stride == 1 and incoming == outgoing
-        self.shortcut = nn.Identity() if same else nn.Conv2d(incoming, outgoing, 1, stride, bias=False)
+        self.shortcut = nn.Identity() if same else nn.Conv2d(incoming, outgoing, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, S, S) to (B, C′, S / stride, S / stride)."""
-        out: Tensor = self.shortcut(x) + self.residual(x)
+        out: Tensor = self.shortcut(x[..., :: self.stride, :: self.stride]) + self.residual(x)
         return out
 
 

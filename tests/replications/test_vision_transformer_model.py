@@ -61,6 +61,20 @@ def test_positions_of_rows_and_columns() -> None:
     assert not torch.allclose(e[0], e[4])
 
 
+@pytest.mark.parametrize("features", [4, 14])
+def test_the_rival_s_gradients_are_those_of_double_precision(features: int) -> None:
+    """oneDNN computes in single precision alone, and its fast kernels have no room for few features."""
+    torch.manual_seed(0)
+    rival = build_model(config(network="convolution", side=12, features=features), 9, 3)
+    text, mask = torch.randint(9, (32, 144)), torch.ones(32, 144, dtype=torch.bool)
+
+    def gradients() -> list[torch.Tensor]:
+        return list(torch.autograd.grad(rival((text,), (mask,)).logits.logsumexp(-1).sum(), list(rival.parameters())))
+
+    for single, double in zip(gradients(), (rival.double(), gradients())[1], strict=True):
+        torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-4)
+
+
 SIZES = {
     "ViT-B/16": {"patch": 16, "layers": 12, "heads": 12, "width": 768, "hidden": 3072},
     "ViT-L/16": {"patch": 16, "layers": 24, "heads": 16, "width": 1024, "hidden": 4096},
