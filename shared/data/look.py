@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import re
 import unicodedata
 from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -47,6 +48,8 @@ def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
     for name in sorted(names, key=lambda match: (match[2], match[1] != "train")):
         if name[2] not in _NO_TEXT:
             yield from _text(root / dataset / name[0], name[2], words)
+    for split in dict.fromkeys(name[1] for name in names):
+        yield from _kept(root / dataset, split, {name[2] for name in names if name[1] == split})
     for archive in archives(root / dataset):
         forms: Counter[str] = Counter()
         hashes = set()
@@ -91,10 +94,11 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
         characters.update(_NOT_PLAIN.findall(text))
         hashes.add(hash(text))
         longest = max(longest, (len(text), -number, text))
+        noted["have a caption twice"] += language == "captions" and len({*json.loads(line)}) < len(json.loads(line))
         noted.update(note for note, form in _NOTED.items() if form.fullmatch(text))
         if language == LABEL:
             classes[text] += 1
-    yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items())
+    yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items() if count)
     if classes:
         yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}"
         return
@@ -108,6 +112,17 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
     known = words_of.setdefault(language, set(words))
     if unknown := Counter({word: count for word, count in words.items() if word not in known}):
         yield f"{path.name}: {unknown.total():,} words that train lacks: {_most(unknown)}"
+
+
+def _kept(folder: Path, split: str, languages: Collection[str]) -> Iterator[str]:
+    """What may be a mistake of who wrote the data, and stays as it is."""
+    sides = [[*read_lines(folder / f"{split}.{each}")] for each in sorted({*languages} - {*_NO_TEXT, LABEL})]
+    if len(sides) == 2 and (same := sum(map(operator.eq, *sides))):
+        yield f"{split}: {same:,} pairs have one text on both sides"
+    if {"sequence", "key"} <= {*languages}:
+        names = [key.partition(":")[2] for key in read_lines(folder / f"{split}.key")]
+        if again := len(names) - len({*names}):
+            yield f"{split}: {again:,} sequences have an identifier that stands before"
 
 
 def _odd(sign: str) -> bool:

@@ -16,7 +16,8 @@ from shared.config import Strict, build
 from shared.errors import ReplicationError
 from shared.tasks.settings import check_model
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
+from shared.tasks.translation.settings import TranslationRun
+from tests.tasks import in_process
 from tests.tasks.in_process import judge, paper, train
 
 
@@ -54,11 +55,9 @@ def corpus(folder, tokenizer=None):
         names = ("a", "b", "align") if split == "test" else ("a", "b")
         for name, column in zip(names, zip(*rows, strict=True), strict=False):
             (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in column))
-    out = folder / "out"
-    out.mkdir()
     settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
-    REPLICATION.part("corpus").prepare(build(ParallelCorpusConfig, settings, where="test"), folder, out)
-    return out
+    in_process.prepared("translation", settings, folder, folder / "out")
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def run_config(kind, corpus, **sections):
 def prepared(kind, corpus, dataset, out):
     """What preparing a fetched folder says, and the task that it leaves in ``out``."""
     config = run_config(kind, corpus)
-    out.mkdir(exist_ok=True)
+    out.mkdir(parents=True, exist_ok=True)
     return part_of(kind, "corpus").prepare(config.corpus, dataset, out), open_data(config, out)
 
 

@@ -12,7 +12,8 @@ from shared.errors import ReplicationError
 from shared.tasks.replication import Study, runner_of
 from shared.tasks.settings import BorrowedConfig, StudyConfig, check_model
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationRun
+from shared.tasks.translation.settings import TranslationRun
+from tests.tasks import in_process
 from tests.tasks.in_process import judge, paper, train, write_columns
 
 
@@ -64,10 +65,8 @@ def prepared(tmp_path_factory):
     for split, count in {"train": 20, "valid": 5, "test": 5}.items():
         lines = [[choose.randrange(8) for _ in range(choose.choice((2, 4)))] for _ in range(count)]
         write_columns(folder, split, **{s: [" ".join(f"{s}{n}" for n in line) for line in lines] for s in "ab"})
-    out = folder / "out"
-    out.mkdir()
-    REPLICATION.part("corpus").prepare(build(ParallelCorpusConfig, TASK["corpus"], where="test"), folder, out)
-    return out
+    in_process.prepared("translation", TASK["corpus"], folder, folder / "out")
+    return folder / "out"
 
 
 @pytest.mark.parametrize(

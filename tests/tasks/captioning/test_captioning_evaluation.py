@@ -15,7 +15,8 @@ from shared.data.tokenizers import BOS, EOS, PAD, WordVocabulary
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.tasks.captioning import evaluation as of_captions
-from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions, features_folder, prepare
+from shared.tasks.captioning.corpus import CaptionedSplit, features_folder
+from tests.tasks import in_process
 from tests.tasks.captioning.toy_captioners import GRID, PICTURES, PLACES, Parrot, ToyCaptioner, write_split
 from tests.tasks.in_process import judged, run_config
 
@@ -37,23 +38,21 @@ def prepared(tmp_path_factory):
         "encoder": {"name": "efficientnet-lite0", "layer": "block15"}, "tokenizer": {"kind": "words", "size": 60},
         "test": ["test", "hard"], "images": {name: len(scenes) for name, scenes in splits.items()},
     }  # fmt: skip
-    corpus = run_config("captioning", sections).corpus
     features = features_folder(out)
     features.mkdir(parents=True)
     for seed, (name, scenes) in enumerate(splits.items()):
         values = np.random.default_rng(seed).normal(size=(len(scenes), PLACES, GRID.size)).astype(np.float16)
         values[:, 0, 0] = np.arange(len(scenes))
         np.save(features / f"{name}.npy", values)
-    record = {"dataset": "toy", "encoder": corpus.encoder.model_dump(mode="json"),
+    record = {"dataset": "toy", "encoder": run_config("captioning", sections).corpus.encoder.model_dump(mode="json"),
               "rows": GRID.rows, "columns": GRID.columns, "size": GRID.size,
               "splits": {name: {"images": len(scenes)} for name, scenes in splits.items()}}  # fmt: skip
     features.with_suffix(".json").write_text(json.dumps(record))
-    out.mkdir(parents=True)
-    prepare(corpus, dataset, out)
+    _, captions = in_process.prepared("captioning", sections, dataset, out)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         patch.setattr(of_captions, "fetch", lambda dataset: None)
-        yield PreparedCaptions.load(out), sections
+        yield captions, sections
 
 
 def judge(prepared, out, *, model=None, evaluation=None, **options):

@@ -11,8 +11,9 @@ from replications.self_attentive.settings import PriorConfig
 from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import PreparedClassification
-from shared.tasks.classification.settings import ClassificationRun, ClassifiedCorpusConfig, check_texts
+from shared.tasks.classification.settings import ClassificationRun, check_texts
 from shared.tasks.settings import check_model
+from tests.tasks import in_process
 from tests.tasks.classification.toy_classifiers import SETS, Toy, ToyConfig, write_dataset
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 
@@ -40,10 +41,8 @@ REPLICATION = reading(pairs=False)
 
 
 def prepare(folder, **changes):
-    out = folder / "out"
-    out.mkdir()
-    REPLICATION.part("corpus").prepare(build(ClassifiedCorpusConfig, CORPUS | changes, where="test"), folder, out)
-    return out
+    in_process.prepared("classification", CORPUS | changes, folder, folder / "out")
+    return folder / "out"
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from shared.metrics.attention_rows import focus, redundancy
-from shared.tasks.classification.corpus import Classified, PreparedClassification
-from shared.tasks.classification.corpus import prepare as prepare_texts
+from shared.tasks.classification.corpus import Classified
+from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config, write_columns
 
 WORDS = [f"w{i}" for i in range(9)]
@@ -58,10 +58,7 @@ def prepare(folder, *, texts=("text",), test=("test",), max_tokens=None, **colum
         "texts": list(texts), "test": list(test), "evidence": evidence, "tokenizer": {"kind": "words", "size": 50},
         "max_tokens": max_tokens,
     }  # fmt: skip
-    out = folder / "out"
-    out.mkdir()
-    prepare_texts(run_config("classification", corpus).corpus, folder, out)
-    return PreparedClassification.load(out), corpus
+    return in_process.prepared("classification", corpus, folder, folder / "out")[1], corpus
 
 
 def judge(prepared, out, *, evaluation=None, **options):

@@ -10,8 +10,8 @@ from shared.config import build
 from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
-from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.settings import SequenceRun
+from tests.tasks import in_process
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
 
@@ -47,10 +47,7 @@ def text(tmp_path_factory):
     (folder / "data" / "toy").rename(folder / "copies")
 
     def opened(corpus):
-        checked, out = config(corpus=corpus).corpus, folder / "prepared" / corpus["of"]
-        out.mkdir(parents=True, exist_ok=True)
-        REPLICATION.part("corpus").prepare(checked, folder / corpus["of"], out)
-        return PreparedSequences.load(out, checked)
+        return in_process.prepared("sequences", corpus, folder / corpus["of"], folder / "out" / corpus["of"])[1]
 
     return opened
 

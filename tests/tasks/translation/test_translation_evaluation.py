@@ -12,9 +12,8 @@ from shared.data.tokenizers import EOS, UNK
 from shared.decoding.protocol import select_beams, select_sources
 from shared.errors import ReplicationError
 from shared.tasks.examples import write_kept
-from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.corpus import prepare as prepare_pairs
 from shared.tasks.translation.evaluation import attention_maps, describe
+from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config, write_columns
 
 TEST = [
@@ -90,14 +89,16 @@ def prepared(tmp_path_factory):
 def prepare(folder, train, test, size=8):
     for split, pairs in {"train": train, "valid": train, "test": test}.items():
         write_columns(folder, split, **dict(zip("ab", zip(*pairs, strict=True), strict=True)))
-    (folder / "out").mkdir()
-    prepare_pairs(config(size=size).corpus, folder, folder / "out")
-    return PreparedText.load(folder / "out")
+    return in_process.prepared("translation", corpus(size=size), folder, folder / "out")[1]
+
+
+def corpus(kind="words", size=8):
+    return {"source": "a", "target": "b", "dictionary": kind == "words", "tokenizer": {"kind": kind, "size": size}}
 
 
 def config(kind="words", size=8, **changes):
-    corpus = {"source": "a", "target": "b", "dictionary": kind == "words", "tokenizer": {"kind": kind, "size": size}}
-    return run_config("translation", corpus, **{"decoding": {"beam": 2, "replace_unknown": True}} | changes)
+    changes = {"decoding": {"beam": 2, "replace_unknown": True}} | changes
+    return run_config("translation", corpus(kind, size), **changes)
 
 
 def model(text, **options):
