@@ -47,12 +47,14 @@ class Params(Strict):
         scale: whose report ``dvc repro report@<paper>`` makes.
         workers: runs that are trained side by side; null: as many as there are processor cores.
         scheduler: address of a Dask scheduler whose workers train instead, such as tcp://10.0.0.1:8786.
+        logger: what has the learning curves beside ``curve.csv``; csv: nothing, else Lightning's logger of that name.
         papers: those that have a ``report@<paper>``.
     """
 
     scale: Scale
     workers: int | None = Field(default=None, ge=1)
     scheduler: str | None = Field(default=None, pattern=r"^([a-z]+://)?\S+:\d+$")
+    logger: Literal["csv", "tensorboard", "dvclive", "wandb", "mlflow"] = "csv"
     papers: list[Words]
 
 

@@ -28,7 +28,7 @@ from shared.tasks.kinds import load_measures
 from shared.tasks.settings import RunConfig, check_model, trains_network
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
-from shared.training.progress import LISTENER, Board
+from shared.training.progress import LISTENER, Board, logging_to
 
 TRAINED = REPORTED | {"fingerprint": str, "checkpoints": list, "processor_seconds": int | float}
 """What the stages need of the record of a run; one that lacks it is trained again."""
@@ -129,9 +129,10 @@ def train_seed(
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
         check_weights(last)
-    record, count = runner.train(
-        own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
-    )
+    with logging_to(load_params().logger, f"{scale}/{paper}.{variant}/seed{seed}"):
+        record, count = runner.train(
+            own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
+        )
     if not group.first:
         return None
     if trial is not None:

@@ -5,13 +5,19 @@ Nothing here imports torch: the process that shows progress trains nothing.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -51,6 +57,52 @@ LISTENER: ContextVar[Callable[[Progress], None]] = ContextVar("listener", defaul
 def report(progress: Progress) -> None:
     """Say how far the run of this process is; called from time to time."""
     LISTENER.get()(progress)
+
+
+CURVE: ContextVar[Callable[[Mapping[str, float], int], object]] = ContextVar("curve", default=lambda values, step: None)
+"""What takes a row of the learning curve of this process's run, by its names and its update, beside ``curve.csv``."""
+
+
+@contextmanager
+def logging_to(logger: str, run: str) -> Iterator[None]:
+    """Give a run's learning curve to Lightning's logger of this name, which writes to ``runs/logs``; ``csv``: to none.
+
+    Raises:
+        ReplicationError: its package is not installed.
+    """
+    if logger == "csv":
+        yield
+        return
+    if find_spec(logger) is None:
+        raise ReplicationError(
+            f"params.yaml: the logger '{logger}' is not installed; run 'pip install {logger}', or set 'logger: csv'."
+        )
+    log = _logger(logger, run)
+    token = CURVE.set(log.log_metrics)
+    try:
+        yield
+    finally:
+        CURVE.reset(token)
+        log.finalize("success")
+
+
+def _logger(name: str, run: str) -> Any:
+    from lightning.pytorch import loggers
+
+    folder, project = Path("runs/logs"), "attention-replications"
+    own = folder / run
+    own.mkdir(parents=True, exist_ok=True)
+    match name:
+        case "tensorboard":
+            return loggers.TensorBoardLogger(folder, name=run, version="")
+        case "wandb":
+            return loggers.WandbLogger(project=project, name=run, save_dir=folder)
+        case "mlflow":
+            own_file = f"sqlite:///{own}/mlflow.db"  # as two runs cannot begin one at the same time
+            return loggers.MLFlowLogger(project, run, tracking_uri=os.getenv("MLFLOW_TRACKING_URI", own_file))
+    from dvclive.lightning import DVCLiveLogger
+
+    return DVCLiveLogger(run, dir=str(own), save_dvc_exp=False, dvcyaml=None)
 
 
 def validated(validation: Mapping[str, float]) -> list[str]:

@@ -30,7 +30,7 @@ from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.optimizers import learning_rate_factor
 from shared.training.processes import Group
-from shared.training.progress import Progress, report, validated
+from shared.training.progress import CURVE, Progress, report, validated
 
 CURVE_EVERY = 20
 """Updates between rows of training in the learning curve."""
@@ -303,6 +303,7 @@ class _Run:
 
     def _extend_curve(self, metrics: Mapping[str, float], split: str) -> None:
         if self.group.first:
+            CURVE.get()({f"{split}/{name}": value for name, value in metrics.items()}, self.state.global_step)
             with (self.folder / "curve.csv").open("a", newline="") as file:
                 rows = [(self.state.global_step, split, name, f"{value:.6g}") for name, value in metrics.items()]
                 csv.writer(file).writerows(rows)

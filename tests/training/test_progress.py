@@ -1,14 +1,20 @@
-"""What the board shows of running jobs."""
+"""What the board shows of running jobs, and loggers of their curves."""
 
 from __future__ import annotations
 
+import csv
 import io
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from lightning.pytorch import loggers
 
+from shared.errors import ReplicationError
+from shared.training import progress
 from shared.training.progress import Board, Progress
+from tests.training.killable_run import run
 
 
 class Terminal(io.StringIO):
@@ -85,3 +91,18 @@ def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(
     assert "1 of 3 runs ended" in last
     assert "starts" in last
     assert "at update 250 of 1,000, loss 0.500  valid BLEU 21.3  1,234 tokens/s, 0:02:30 left" in last
+
+
+def test_a_logger_gets_every_row_of_the_learning_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(progress, "find_spec", {"tensorboard": True}.get)
+    with pytest.raises(ReplicationError, match="'dvclive' is not installed; run 'pip install dvclive'"):
+        progress.logging_to("dvclive", "seed1").__enter__()
+    monkeypatch.setattr(loggers, "TensorBoardLogger", loggers.CSVLogger)
+    with progress.logging_to("tensorboard", "seed1"):
+        run("run", updates=24)
+    with Path("runs/logs/seed1/metrics.csv").open() as logged, Path("run/curve.csv").open() as curve:
+        found = {(row["step"], *each) for row in csv.DictReader(logged) for each in row.items() if "/" in each[0]}
+        rows = {(row[0], "/".join(row[1:3]), row[3]) for row in [*csv.reader(curve)][1:]}
+    assert {(step, name, f"{float(value):.6g}") for step, name, value in found if value} == rows
+    assert {name for _, name, _ in rows} >= {"train/loss", "train/learning_rate", "valid/loss"}
