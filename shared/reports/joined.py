@@ -12,7 +12,7 @@ from pathlib import Path
 from shared.claims.outcomes import SIDES, better, headline, left_open
 from shared.claims.scales import SCALES, TESTS
 from shared.reports import document as doc
-from shared.reports import verdicts
+from shared.reports import naming, verdicts
 from shared.reports.document import link, strong
 from shared.reports.explorer import Explored, gather_maps
 from shared.reports.figures import LINEAR, Effect, draw_forest
@@ -91,9 +91,10 @@ class Replicated:
     def by_claim(self) -> dict[str, list[Entry]]:
         """Claim to its entries, from the largest scale."""
         found: dict[str, list[Entry]] = defaultdict(list)
-        for report in reversed(self.reports):
-            for name, entry in report.claims.items():
-                found[name].append(entry)
+        with naming.use_names(naming.load_names(Path("replications", self.folder.name))):
+            for report in reversed(self.reports):
+                for name, entry in report.claims.items():
+                    found[name].append(naming.in_words(entry))
         return found
 
 

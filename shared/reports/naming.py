@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, RootModel
 
@@ -25,6 +26,8 @@ PALETTE: Mapping[str, str] = {
 """As far apart as seven colours near those of Okabe & Ito (2008) can be that stand out from white, also to readers who
 do not see red or green; tests/reports/test_naming.py measures both."""
 FILE = Path("replications/colours.yaml")
+FAILED = re.compile(r"[\w/-]+(?=( and [\w/-]+)* (did not learn|was not tuned))")
+"""The ids with which a check says why it failed."""
 Word = Annotated[str, Field(min_length=1)]
 Names = RootModel[dict[str, Word]]
 """``names.yaml`` of a paper: variant to its name, which tells it from the others of its task."""
@@ -103,6 +106,17 @@ def name_and_code(variant: str) -> str:
     """A variant's name, and its id in small type; the id alone where it has no name."""
     name = name_of(variant)
     return code(variant) if name == variant else f"{name} {code(variant)}"
+
+
+def in_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of claims.json whose reasons call models that failed a check by their names."""
+
+    def worded(key: str, value: Any) -> Any:
+        if key in ("how", "reason"):
+            return FAILED.sub(lambda id: name_of(id[0]), value)
+        return [*map(in_words, value)] if key == "parts" else value
+
+    return {key: worded(key, value) for key, value in entry.items()}
 
 
 def styles_of(names: Sequence[str]) -> list[int]:

@@ -16,7 +16,7 @@ from shared.claims.schema import load_claims
 from shared.claims.verdicts import decide
 from shared.data.cards import Card
 from shared.reports import document as doc
-from shared.reports import runs, verdicts
+from shared.reports import naming, runs, verdicts
 from shared.reports.cards import Findings, claim_cards, whole_cards
 from shared.reports.curves import write_curves
 from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
@@ -67,7 +67,8 @@ def write_report(
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits = draw_exhibits(shows, results, folder)
     later = larger and (*larger, load_claims(paper_dir / "claims.yaml", larger[0]))
-    found = Findings(paper_dir.name, scale, results, claims, entries, folder, later, exhibits)
+    worded = [naming.in_words(entry) for entry in entries]
+    found = Findings(paper_dir.name, scale, results, claims, worded, folder, later, exhibits)
     part = ScalePart(
         standing=[*standing(results, stale), *plan_blocks(frozen, [claim.id for claim in claims.claims])],
         cards=claim_cards(found),
@@ -85,6 +86,7 @@ def write_report(
     )
     folder.mkdir(parents=True, exist_ok=True)
     _write_pages(found, part, paper, out_dir)
+    _write_json(out_dir / "claims.json", entries)
     _write_numbers(found, paper, out_dir)
     return decisions
 
@@ -129,7 +131,6 @@ def _write_numbers(found: Findings, paper: Paper, out_dir: Path) -> None:
     counts = Counter(entry["verdict"] for entry in found.entries)
     means = {name: dict(result.mean) for name, result in sorted(found.results.items()) if result.mean}
     write_curves(found.results, out_dir / "curves.csv")
-    _write_json(out_dir / "claims.json", found.entries)
     _write_json(out_dir / "metrics.json", {"claims": {kind: counts[kind] for kind in VERDICTS}, "variants": means})
     _write_json(out_dir / "runs.json", runs.run_entries(found.results, found.claims.floors))
 

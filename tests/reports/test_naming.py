@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.reports import figures
+from shared.reports import figures, naming
 from shared.reports.curves import StudyLines
 from shared.reports.document import code, plain_text
 from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
@@ -27,6 +27,9 @@ def test_a_name_stands_beside_the_id():
         assert name_and_code("base") == f"base model {code('base')}"
         assert plain_text(name_and_code("base-ensemble")) == "base model, ensemble base-ensemble"
         assert name_of("big") == "big"
+        parts = [{"reason": "base was not tuned; base"}], [{"reason": "base model was not tuned; base"}]
+        worded = naming.in_words({"how": "base and a/big did not learn", "parts": parts[0]})
+        assert worded == {"how": "base model and a/big did not learn", "parts": parts[1]}
     assert name_of("base") == "base"
 
 
