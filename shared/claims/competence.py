@@ -158,6 +158,8 @@ def control_check(missing: bool, name: str | None, verdict: str | None) -> Check
         return Check("control", "no", "nothing is known to show it on these data", "there is no positive control")
     if verdict in ("reproduced", "verified"):
         return Check("control", "yes", f"'{name}' shows an effect")
+    if verdict == "not tested":
+        return Check("control", "no", f"'{name}' was not run", "the positive control was not run")
     return Check("control", "no", f"'{name}' does not show one either", "the positive control shows no effect")
 
 

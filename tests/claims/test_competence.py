@@ -352,10 +352,13 @@ def test_no_perplexity_is_below_one():
 @pytest.mark.parametrize(
     ("shown", "verdict", "how"),
     [(2.0, "contradicted", "no effect that matters"), (0.0, "inconclusive", "the positive control shows no effect"),
+     ("not run", "inconclusive", "the positive control was not run"),
      (None, "inconclusive", "there is no positive control")],
 )  # fmt: skip
 def test_an_effect_is_missing_only_where_a_positive_control_shows_one(shown, verdict, how):
-    runs = [*pair(4 + SPREAD, 4 - SPREAD), made("c", {"score": 4 + (shown or 0.0) + SPREAD})]
+    not_run = replace(made("c", {"score": [1.0]}), metrics={}, not_run="hours")
+    third = not_run if shown == "not run" else made("c", {"score": 4 + (shown or 0.0) + SPREAD})
+    runs = [*pair(4 + SPREAD, 4 - SPREAD), third]
     control = {"name": "known", "kind": "greater", "metric": "score", "variants": ("c", "b"), "relevant": 1.0}
     named = {} if shown is None else {"control": "known", "supporting": [control]}
     (found,) = decide(paper(claim(primary=primary(), **named)), by_name(*runs), "quick")
