@@ -52,7 +52,8 @@ FAULTS = {
             const picture = new Image();
             picture.src = each.src;
             await picture.decode();
-            const kept = each.getAttribute('width') / each.getAttribute('height');
+            const kept = each.checkVisibility() && !each.clientHeight ? 0 :
+                each.getAttribute('width') / each.getAttribute('height');
             const ground = getComputedStyle(each).backgroundColor;
             const moves = Math.abs(kept * picture.naturalHeight / picture.naturalWidth - 1) >= 0.02;
             const framed = !moves && ground === 'rgb(255, 255, 255)' || each.classList.contains('ground');
