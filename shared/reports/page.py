@@ -123,10 +123,10 @@ def _environment(form: Form) -> Environment:
     return environment
 
 
-def _size(path: Path) -> list[int]:
-    """Width and height in pixels of a page, which does not move then while its pictures are loaded."""
-    with Image.open(path) as picture:  # figures.mplstyle draws 200 in an inch, where pages have 96
-        return [round(side * 96 / 200) if _vector(path) else side for side in picture.size]
+def _size(path: Path) -> tuple[int, int]:
+    """Width and height in pixels, so that a page does not move while its pictures are loaded."""
+    with Image.open(path) as picture:
+        return picture.size
 
 
 def _vector(path: Path) -> Path | None:
