@@ -202,7 +202,7 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
         )
-    lines = [*islice(text_lines(path), _GUESSED)]
+    lines = islice(filter(None, text_lines(path)), _GUESSED)
     if form_of(path) == ".csv" and not (has_names or given) and all(";" in line for line in lines):
         raise ReplicationError(
             f"{path.name}: every line has ';', so that this may part the columns; part them by ',', or say '--columns "
