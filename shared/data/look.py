@@ -87,18 +87,20 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
     noted: Counter[str] = Counter()
     hashes, longest = set(), (-1, 0, "")
     for number, line in enumerate(read_lines(path), start=1):
-        text = " ".join(json.loads(line)) if language == "captions" else line
+        said = json.loads(line) if language == "captions" else [line]
+        text = " ".join(said)
         own = [*text] if language == "sequence" else text.split()
         words.update(own)
         lengths.append(len(own))
         characters.update(_NOT_PLAIN.findall(text))
         hashes.add(hash(text))
         longest = max(longest, (len(text), -number, text))
-        noted["have a caption twice"] += language == "captions" and len({*json.loads(line)}) < len(json.loads(line))
+        if len({*said}) < len(said):
+            noted["have a caption twice"] += 1
         noted.update(note for note, form in _NOTED.items() if form.fullmatch(text))
         if language == LABEL:
             classes[text] += 1
-    yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items() if count)
+    yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items())
     if classes:
         yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}"
         return
@@ -116,7 +118,7 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
 
 def _kept(folder: Path, split: str, languages: Collection[str]) -> Iterator[str]:
     """What may be a mistake of who wrote the data, and stays as it is."""
-    sides = [[*read_lines(folder / f"{split}.{each}")] for each in sorted({*languages} - {*_NO_TEXT, LABEL})]
+    sides = [read_lines(folder / f"{split}.{each}") for each in sorted({*languages} - {*_NO_TEXT, LABEL})]
     if len(sides) == 2 and (same := sum(map(operator.eq, *sides))):
         yield f"{split}: {same:,} pairs have one text on both sides"
     if {"sequence", "key"} <= {*languages}:
