@@ -129,7 +129,8 @@ def train_seed(
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
         check_weights(last)
-    with logging_to(load_params().logger, f"{scale}/{paper}.{variant}/seed{seed}"):
+    logger = load_params().logger if trial is None else "csv"  # the trials of a search have one variant and seed
+    with logging_to(logger, f"{scale}/{paper}.{variant}/seed{seed}"):
         record, count = runner.train(
             own, prepared=prepared_for(settings, config, seed), folder=folder, seed=seed, fingerprint=mark, label=label
         )
