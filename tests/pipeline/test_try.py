@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,6 +165,12 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert published.splitlines()[:3] == own.splitlines()[:3]  # the model, the input and what is made of it
     assert main(["try", f"{paper.name}.short", text, "--scale", "smoke"]) == 2
     assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
+
+
+def test_what_comes_with_the_project_is_small():
+    files = [file for file in Path("replications").glob("*/pretrained/**/*") if file.is_file()]
+    assert files
+    assert sum(file.stat().st_size for file in files) < 6e6
 
 
 def test_of_a_set_the_number_is_said_whatever_the_order_of_its_elements(toy, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 from shared.claims.words import number_of
 from shared.data.ragged import RaggedArray
 from shared.data.splits import tidy
+from shared.data.storage import read_lines, write_lines
 from shared.errors import ReplicationError
 from shared.metrics.alignment import merge_pieces
 from shared.metrics.attention_rows import importance
@@ -20,8 +22,8 @@ from shared.tasks.classification.corpus import ClassifiedText, PreparedClassific
 from shared.tasks.classification.evaluation import answers
 from shared.tasks.classification.settings import ClassificationRun
 
-BETWEEN = "|||"
-"""Stands between the two texts of a pair."""
+BETWEEN, KEPT = "|||", 200
+"""What stands between the two texts of a pair; the test texts that come with the project beside a published model."""
 
 
 def try_input(
@@ -62,6 +64,16 @@ def try_input(
     if not weights:
         notes.append(tried.NO_ATTENTION)
     return tried.Tried(f" {BETWEEN} ".join(lines), shares[0][0], weights, shares, lines=notes)
+
+
+def publish(text: PreparedClassification, config: ClassificationRun, out: Path) -> None:
+    """Leave the first :data:`KEPT` texts of each test split in ``out``: all ten thousand digits take 8.6 MB."""
+    for name in config.corpus.test:
+        split = text.split(name)
+        keep = np.arange(len(split)) < KEPT
+        ClassifiedText(tuple(side.select(keep) for side in split.texts), split.labels[keep]).save(out / name)
+        for file in (out / name).glob("*.txt"):
+            write_lines(file, read_lines(file)[:KEPT])
 
 
 def _symbols(
