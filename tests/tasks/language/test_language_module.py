@@ -57,23 +57,6 @@ def validated(module, segments, values):
     return values["valid_loss"]
 
 
-def assert_optimised(module, segment, symbols, values):
-    """The loss is the mean of nats of the symbols at these (column, place) alone, in value and in gradient."""
-    nats = module.model(segment.inputs, segment.targets)
-    by_hand = sum(nats[symbol] for symbol in symbols) / len(symbols)
-    loss = module.training_step(segment, 0)
-    torch.testing.assert_close(loss, by_hand)
-    weights = [*module.model.parameters()]
-    for ours, theirs in zip(*(torch.autograd.grad(each, weights) for each in (loss, by_hand)), strict=True):
-        torch.testing.assert_close(ours, theirs)
-    assert values == {"train_loss": pytest.approx(float(loss.detach()))}
-
-
-def test_training_optimises_the_mean_nats_of_the_symbols_that_are_scored(monkeypatch):
-    module = module_of()
-    assert_optimised(module, padded(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)], logged(module, monkeypatch))
-
-
 def test_validation_is_of_all_symbols_whatever_is_trained_on(monkeypatch):
     found = []
     for loss_on in ("all", "last_half"):
@@ -104,26 +87,18 @@ def test_validation_neither_uses_nor_touches_what_training_remembers(monkeypatch
     assert first + losses(module, segments[2:]) == losses(undisturbed, segments)
 
 
-def test_validation_is_a_mean_over_the_symbols_of_one_text_read_in_order(monkeypatch):
-    module, valid = module_of(), list(TEXT.evaluation_batches(columns=1, length=9))
-    values = logged(module, monkeypatch)
-    assert len({segment.tokens for segment in valid}) == 2  # the last is shorter
+@pytest.mark.parametrize(("columns", "warm_up"), [(1, 0), (3, 90)])
+def test_validation_is_a_mean_over_the_symbols_of_one_text_but_those_read_before_a_column(
+    monkeypatch, columns, warm_up
+):
+    module, valid = module_of(), list(TEXT.evaluation_batches(columns=columns, length=9, warm_up=warm_up))
+    values, (whole,) = logged(module, monkeypatch), TEXT.evaluation_batches(columns=1, length=len(TEXT))
+    assert len({segment.tokens for segment in valid}) > 1
     for _ in range(2):  # the second epoch begins with nothing of the first
-        inputs, targets = (torch.cat([getattr(each, part) for each in valid], dim=1) for part in ("inputs", "targets"))
-        at_once = module.model(inputs, targets).detach().mean()
-        assert validated(module, valid, values) == pytest.approx(float(at_once), rel=1e-5)
+        at_once = float(module.model(whole.inputs, whole.targets).detach().mean())
+        assert validated(module, valid, values) == pytest.approx(at_once, rel=1e-5)
         with torch.no_grad():
             module.model.out.weight.mul_(-3)
-
-
-def test_what_is_read_before_a_column_begins_is_not_scored(monkeypatch):
-    module = module_of()
-    values = logged(module, monkeypatch)
-    found = [
-        validated(module, list(TEXT.evaluation_batches(columns=columns, length=7, warm_up=90)), values)
-        for columns in (1, 3)
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-5)
 
 
 def test_validation_reaches_as_far_as_training_and_frees_what_it_remembered(monkeypatch):
