@@ -13,6 +13,7 @@ from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import copies
 from tests.tasks import in_process
+from tests.tasks.sequences.toy_sequence_models import write_copies
 
 words = st.lists(st.lists(st.integers(1, 10), min_size=1, max_size=12), min_size=1, max_size=6)
 COUNTS = {"train": 90, "valid": 12, "test": 30}
@@ -22,7 +23,7 @@ COUNTS = {"train": 90, "valid": 12, "test": 30}
 def fetched(tmp_path):
     folder = tmp_path / "toy"
     folder.mkdir()
-    (folder / FILE).write_text('{"seed": 7, "symbols": 5}')
+    write_copies(folder)
     return folder
 
 

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from shared.errors import ReplicationError
 from shared.tasks.sequences.pixels import pictures
 from tests.tasks import in_process
+from tests.tasks.sequences.toy_sequence_models import write_pictures
 
 COUNTS = {"train": 5, "valid": 2, "test": 3}
 
 
-def fetched(folder, *, shape=(4, 4, 1), seed=0, counts=COUNTS):
+def fetched(folder, *, counts=COUNTS, **drawn):
     """A folder as fetched, of random pictures, and these."""
-    generator = np.random.default_rng(seed)
     folder.mkdir()
-    splits = {name: generator.integers(0, 256, (count, *shape), dtype=np.uint8) for name, count in counts.items()}
-    for name, images in splits.items():
-        np.save(folder / f"{name}.images.npy", images)
-    return splits
+    return write_pictures(folder, counts, **drawn)
 
 
 def prepared(tmp_path, **config):

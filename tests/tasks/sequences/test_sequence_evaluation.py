@@ -8,21 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from shared.data.generated.sequences import FILE
-from shared.data.homology import AMINO_ACIDS
-from shared.data.storage import write_lines
 from shared.errors import ReplicationError
 from shared.tasks.sequences import evaluation
 from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.evaluation import LEAST, draw_pictures
 from shared.tasks.sequences.proteins import decode, encode
-from shared.tasks.sequences.settings import (
-    VOCABULARY,
-    PicturesConfig,
-    PixelCorpusConfig,
-    ProteinCorpusConfig,
-)
+from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig, PixelCorpusConfig, ProteinCorpusConfig
 from tests.tasks.in_process import judged, run_config
+from tests.tasks.sequences.toy_sequence_models import write_copies, write_pictures, write_proteins
 from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
 
 BIT = math.log(2)
@@ -38,17 +31,12 @@ COUNTS = {"train": 60, "valid": 5, "test": 23, "test_families": 7}
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Random proteins of 3 to 40 letters, random pictures of 4 x 4 pixels, and parameters of the copy task."""
-    folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(5)
+    folder = tmp_path_factory.mktemp("data")
     for name in ("proteins", "pixels", "copies"):
         (folder / name).mkdir()
-    for split, count in COUNTS.items():
-        lines = ["".join(rng.choice(list(AMINO_ACIDS), rng.integers(3, 41))) for _ in range(count)]
-        write_lines(folder / "proteins" / f"{split}.sequence", lines)
-        write_lines(folder / "proteins" / f"{split}.name", ["Protein"] * count)
-        write_lines(folder / "proteins" / f"{split}.key", [f"F{i // 3}:{split}{i}" for i in range(count)])
-        images = rng.integers(0, 256, (count, SIDE, SIDE, 1), dtype=np.uint8)
-        np.save(folder / "pixels" / f"{split}.images.npy", images)
-    (folder / "copies" / FILE).write_text('{"seed": 7, "symbols": 5}')
+    write_proteins(folder / "proteins", COUNTS)
+    write_pictures(folder / "pixels", COUNTS, (SIDE, SIDE, 1))
+    write_copies(folder / "copies")
     return folder
 
 
@@ -248,10 +236,8 @@ def test_pictures_are_begun_and_completed(data, judge, painter, part, given):
 
 
 def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter):
-    rng = np.random.default_rng(1)
     (tmp_path / "colours").mkdir()
-    for split in ("train", "valid", "test"):
-        np.save(tmp_path / "colours" / f"{split}.images.npy", rng.integers(0, 256, (3, 3, 3, 3), dtype=np.uint8))
+    write_pictures(tmp_path / "colours", dict.fromkeys(("train", "valid", "test"), 3), (3, 3, 3))
     corpus = PixelCorpusConfig(dataset="colours", levels=8)
     prepare(corpus, tmp_path / "colours", tmp_path / "out")
     prepared = PreparedSequences.load(tmp_path / "out", corpus)

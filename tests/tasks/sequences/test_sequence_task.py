@@ -1,26 +1,25 @@
 """Models of sequences beyond what all kinds have in common: corpora of three sorts, swapped weights, divergence."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from shared.config import build
-from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
 from shared.tasks.sequences.settings import SequenceRun
 from tests.tasks import in_process
 from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
-from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_card, write_pictures, write_proteins
+from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_copies, write_proteins
 
 COPIES = {
     "of": "copies", "dataset": "toy", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
     "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10},
 }  # fmt: skip
 PROTEINS = {"of": "proteins", "dataset": "toy", "length": 20}
-PIXELS = {"of": "pixels", "dataset": "toy", "levels": 8, "pool": 2}
 COUNTS = {"train": 40, "valid": 12, "test": 9}
 TRAINING = {
     "updates": 40, "batch": {"sentences": 10}, "validate_every": 20,
@@ -38,13 +37,12 @@ REPLICATION = paper("sequences", ToyConfig, Toy)
 def text(tmp_path_factory):
     """From a corpus to its prepared task."""
     folder = tmp_path_factory.mktemp("texts")
-    for name in ("proteins", "pixels"):
+    for name, write in {
+        "proteins": partial(write_proteins, counts=COUNTS),
+        "copies": partial(write_copies, symbols=6),
+    }.items():
         (folder / name).mkdir()
-    write_proteins(folder / "proteins", COUNTS)
-    write_pictures(folder / "pixels", COUNTS)
-    write_card(folder)
-    fetch("toy", root=folder / "data")
-    (folder / "data" / "toy").rename(folder / "copies")
+        write(folder / name)
 
     def opened(corpus):
         return in_process.prepared("sequences", corpus, folder / corpus["of"], folder / "out" / corpus["of"])[1]
@@ -60,11 +58,6 @@ def prepared(text):
 
 def config(**sections):
     return build(SequenceRun, {"task": "copy", **TASK, **sections}, where="test")
-
-
-def first_batches(text, corpus, seed=3, start=0, count=4):
-    batches = text(corpus).batches(config(corpus=corpus).training, seed)(start)
-    return list(itertools.islice(batches, count))
 
 
 def test_the_weights_are_judged_in_other_models_too(prepared, tmp_path):
@@ -103,23 +96,12 @@ def test_a_run_that_diverges_is_judged_as_it_was_before(prepared, tmp_path, monk
     assert judge(REPLICATION, explodes, prepared, tmp_path)[0]["perplexity"] < 20
 
 
-@pytest.mark.parametrize("corpus", [COPIES, PIXELS, PROTEINS, PROTEINS | {"masked": True}])
-def test_training_can_begin_at_any_batch(text, corpus):
-    whole = first_batches(text, corpus, count=14)  # more than an epoch has
-    for start in (1, 3, 12):
-        (later,) = first_batches(text, corpus, start=start, count=1)
-        assert torch.equal(later.inputs, whole[start].inputs)
-        assert torch.equal(later.scored, whole[start].scored)
-    (other,) = first_batches(text, corpus, seed=4, count=1)
-    assert not torch.equal(other.inputs, whole[0].inputs)
-
-
 def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(text):
     corpus, scored = PROTEINS | {"masked": True}, []
     for seed, number in ((3, 0), (3, 4), (4, 0)):
         train = text(corpus).split("train")
         order = training_order(train, config(corpus=corpus).training.batch, seed)
-        (batch,) = first_batches(text, corpus, seed=seed, start=number, count=1)
+        batch = next(text(corpus).batches(config(corpus=corpus).training, seed)(number))
         assert torch.equal(batch.scored, train.batch(next(order(start=number)), (seed, number)).scored)
         scored.append(train.batch(np.arange(10), (seed, number)).scored)
     assert not any(torch.equal(*pair) for pair in itertools.combinations(scored, 2))

@@ -6,29 +6,22 @@ import torch
 from PIL import Image
 
 from shared.errors import ReplicationError
-from shared.tasks.sequences.corpus import PreparedSequences, prepare
+from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.pixels import pictures
-from shared.tasks.sequences.settings import VOCABULARY, PixelCorpusConfig, ProteinCorpusConfig, SequenceEvaluation
+from shared.tasks.sequences.settings import VOCABULARY
 from shared.tasks.sequences.trial import ADDED, try_input
 from shared.tasks.tried import UNSEEN
+from tests.tasks.in_process import prepared, run_config
 from tests.tasks.sequences.toy_sequence_models import write_pictures
 from tests.tasks.sequences.toy_sequence_readers import MeanReader
-
-
-class Run:
-    """As much of a variant's settings as is asked for."""
-
-    def __init__(self, corpus):
-        self.corpus, self.evaluation = corpus, SequenceEvaluation()
 
 
 @pytest.fixture
 def pixels(tmp_path):
     (tmp_path / "data").mkdir()
     write_pictures(tmp_path / "data", {"train": 4, "valid": 2, "test": 3})
-    corpus = PixelCorpusConfig(dataset="toy", of="pixels", levels=8)
-    prepare(corpus, tmp_path / "data", tmp_path)
-    return PreparedSequences.load(tmp_path, corpus), Run(corpus)
+    corpus = {"of": "pixels", "levels": 8}
+    return prepared("sequences", corpus, tmp_path / "data", tmp_path)[1], run_config("sequences", corpus)
 
 
 def test_the_upper_half_of_a_test_picture_is_given_and_kept(pixels):
@@ -73,8 +66,8 @@ def test_what_is_no_picture_is_refused(asked, message, pixels):
 
 
 def proteins(masked):
-    corpus = ProteinCorpusConfig(dataset="toy", of="proteins", masked=masked, length=100)
-    return PreparedSequences(None, corpus, {}), Run(corpus), MeanReader(VOCABULARY, causal=not masked)
+    run = run_config("sequences", {"of": "proteins", "masked": masked, "length": 100})
+    return PreparedSequences(None, run.corpus, {}), run, MeanReader(VOCABULARY, causal=not masked)
 
 
 def test_a_protein_is_prolonged():

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import yaml
 from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
+from shared.data.generated.sequences import FILE
+from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.layers.outputs import CategoricalOutput
@@ -73,24 +74,25 @@ def random_proteins(count: int, seed: int) -> Sequences:
     return proteins(RaggedArray.pack(lines, np.uint8), masked=True)
 
 
-def write_card(folder: Path) -> None:
-    """``data/toy.yaml`` in a project's folder."""
-    path = folder / "data" / "toy.yaml"
-    path.parent.mkdir()
-    path.write_text(yaml.safe_dump(CARD, sort_keys=False))
+def write_copies(folder: Path, symbols: int = 5) -> None:
+    """What fetching leaves of the copy task."""
+    (folder / FILE).write_text(f'{{"seed": 7, "symbols": {symbols}}}')
 
 
 def write_proteins(folder: Path, counts: dict[str, int]) -> None:
-    """So many random proteins of 5 to 30 letters in each split, as they are fetched."""
-    rng = np.random.default_rng(2)
+    """So many random proteins of 3 to 40 letters in each split, as they are fetched; three make a family."""
+    rng = np.random.default_rng(5)
     for split, count in counts.items():
-        lines = ["".join(rng.choice(list("ACDEFG"), rng.integers(5, 31))) for _ in range(count)]
-        for name, column in (("sequence", lines), ("name", ["P"] * count), ("key", [f"F:{i}" for i in range(count)])):
-            write_lines(folder / f"{split}.{name}", column)
+        lines = ["".join(rng.choice(list(AMINO_ACIDS), rng.integers(3, 41))) for _ in range(count)]
+        write_lines(folder / f"{split}.sequence", lines)
+        write_lines(folder / f"{split}.name", ["Protein"] * count)
+        write_lines(folder / f"{split}.key", [f"F{i // 3}:{split}{i}" for i in range(count)])
 
 
-def write_pictures(folder: Path, counts: dict[str, int]) -> None:
-    """So many random pictures of 4 x 4 pixels in each split, as they are fetched."""
-    rng = np.random.default_rng(3)
-    for split, count in counts.items():
-        np.save(folder / f"{split}.images.npy", rng.integers(0, 256, (count, 4, 4, 1), dtype=np.uint8))
+def write_pictures(folder: Path, counts: dict[str, int], shape=(4, 4, 1), seed: int = 3) -> dict[str, np.ndarray]:
+    """So many random pictures in each split, as they are fetched; returns them."""
+    rng = np.random.default_rng(seed)
+    splits = {name: rng.integers(0, 256, (count, *shape), dtype=np.uint8) for name, count in counts.items()}
+    for name, images in splits.items():
+        np.save(folder / f"{name}.images.npy", images)
+    return splits
