@@ -120,56 +120,41 @@ def test_the_two_texts_of_a_pair_share_a_tokenizer(dataset):
     assert summary["vocabulary"] == 4 + 7 + 1 + 3
 
 
-def add_evidence(dataset, *test):
-    write(dataset, "train", why=["0"] * 30)
-    write(dataset, "valid", why=["1 0", "0"])
-    write(dataset, "test", why=test)
-
-
 def test_evidence_beyond_the_cut_is_dropped(dataset):
-    add_evidence(dataset, "2", "", "3 1 1 0")
+    for split, lines in {"train": ["0"] * 30, "valid": ["1 0", "0"], "test": ["2", "", "3 1 1 0"]}.items():
+        write(dataset, split, why=lines)
     assert prepare(dataset, evidence="why")[1].evidence("test") == [[2], [], [0, 1, 3]]
     _, task = prepare(dataset, evidence="why", max_tokens=2)
     assert task.evidence("test") == [[], [], [0, 1]]
     assert task.evidence("valid") == [[0, 1], [0]]
 
 
-@pytest.mark.parametrize("wrong", ["3", "-1", "1.0", "w1", "0 7"])
-def test_evidence_must_be_positions_in_the_text(dataset, wrong):
-    add_evidence(dataset, wrong, "", "0")
-    with pytest.raises(ReplicationError, match=rf"test\.why, line 1: '{wrong}' must be .* of 3 words"):
-        prepare(dataset, evidence="why")
-
-
-@pytest.mark.parametrize("split", ["valid", "test"])
-def test_a_class_that_training_does_not_have_is_named(dataset, split):
-    write(dataset, split, text=["w1", "w2"], label=["a", "d"])
-    with pytest.raises(ReplicationError, match=rf"{split}\.label, line 2: the class 'd' is none of a, b, c"):
-        prepare(dataset)
-
-
-def test_a_class_that_is_not_listed_and_a_text_without_one_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"train\.label, line 3: the class 'c' is none of a, b"):
-        prepare(dataset, classes=["a", "b"])
-    write(dataset, "train", label=["a", "", "b"] * 10)
-    with pytest.raises(ReplicationError, match=r"train\.label, line 2: the class '' is none of a, b"):
-        prepare(dataset)
-
-
-def test_one_class_is_no_choice(dataset):
-    write(dataset, "train", label=["a"] * 30)
-    with pytest.raises(ReplicationError, match="do not have two classes to choose from; check that 'label'"):
-        prepare(dataset)
-
-
-def test_missing_empty_or_unequal_files_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"train\.stars does not exist; run the fetch stage"):
-        prepare(dataset, label="stars")
-    with pytest.raises(ReplicationError, match=r"test_long\.text does not exist"):
-        prepare(dataset, test=["test", "test_long"])
-    write(dataset, "valid", label=["a"])
-    with pytest.raises(ReplicationError, match=r"split 'valid' in .* differ in length; fetch made again"):
-        prepare(dataset)
-    write(dataset, "valid", text=[], label=[])
-    with pytest.raises(ReplicationError, match="no texts are left in split 'valid'"):
-        prepare(dataset)
+@pytest.mark.parametrize(
+    ("changes", "files", "message"),
+    [
+        *(
+            ({"evidence": "why"},
+             {"train": {"why": ["0"] * 30}, "valid": {"why": ["", ""]}, "test": {"why": [wrong, "", ""]}},
+             rf"test\.why, line 1: '{wrong}' must be .* of 3 words")
+            for wrong in ("3", "-1", "1.0", "w1", "0 7")
+        ),
+        *(
+            ({}, {split: {"text": ["w1", "w2"], "label": ["a", "d"]}},
+             rf"{split}\.label, line 2: the class 'd' is none of a, b, c")
+            for split in ("valid", "test")
+        ),
+        ({"classes": ["a", "b"]}, {}, r"train\.label, line 3: the class 'c' is none of a, b"),
+        ({"classes": ["a", "b"]}, {"train": {"label": ["a", "", "b"] * 10}},
+         r"train\.label, line 2: the class '' is none of a, b"),
+        ({}, {"train": {"label": ["a"] * 30}}, "do not have two classes to choose from; check that 'label'"),
+        ({"label": "stars"}, {}, r"train\.stars does not exist; run the fetch stage"),
+        ({"test": ["test", "test_long"]}, {}, r"test_long\.text does not exist"),
+        ({}, {"valid": {"label": ["a"]}}, r"split 'valid' in .* differ in length; fetch made again"),
+        ({}, {"valid": {"text": [], "label": []}}, "no texts are left in split 'valid'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_prepared_is_named(dataset, changes, files, message):
+    for split, columns in files.items():
+        write(dataset, split, **columns)
+    with pytest.raises(ReplicationError, match=message):
+        prepare(dataset, **changes)

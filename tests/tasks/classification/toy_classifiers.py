@@ -56,20 +56,17 @@ def random_texts(count: int, seed: int) -> ClassifiedText:
     return ClassifiedText((RaggedArray.pack(lines),), labels)
 
 
-def write_dataset(folder, texts=("text",), keys=True):
+def write_dataset(folder, keys=True):
     """Texts of which one word tells the class; films are more often good, shops bad, and the test has a third set."""
     choose = random.Random(5)
     for split, count in {"train": 60, "valid": 20, "test": 30, "hard": 10}.items():
-        columns = {name: [] for name in (*texts, "label", "evidence", "key")}
+        columns = {name: [] for name in ("text", "label", "evidence", "key")}
         for i in range(count):
             group = choose.choice(SETS if split == "train" else (*SETS, "books"))
             label = choose.choices(("bad", "good"), (1, 3) if group == "films" else (2, 1))[0]
-            lines = [[f"w{choose.randrange(12)}" for _ in range(choose.randrange(5, 9))] for _ in texts]
-            place = choose.randrange(len(lines[-1]))
-            lines[-1][place] = label[::-1]
-            for name, line in zip(texts, lines, strict=True):
-                columns[name].append(" ".join(line))
-            columns["label"].append(label)
-            columns["evidence"].append(str(place))
-            columns["key"].append(f"{group}/{i}")
+            line = [f"w{choose.randrange(12)}" for _ in range(choose.randrange(5, 9))]
+            place = choose.randrange(len(line))
+            line[place] = label[::-1]
+            for column, value in zip(columns.values(), (" ".join(line), label, place, f"{group}/{i}"), strict=True):
+                column.append(value)
         write_columns(folder, split, **{name: column for name, column in columns.items() if keys or name != "key"})

@@ -1,8 +1,5 @@
 """Sets: how they are read and composed, what a loss is, and what judging leaves of each, on all three targets."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -13,11 +10,9 @@ from shared.data.generated.sets import mixture_of
 from shared.errors import ReplicationError
 from shared.tasks.examples import read_kept
 from shared.tasks.sets.corpus import PreparedSets, SetBatch, prepare
-from shared.tasks.sets.evaluation import evaluate
 from shared.tasks.sets.module import SetModule, losses, mixture, rate
-from shared.tasks.sets.settings import SetRun
 from shared.tasks.settings import ExampleTraining
-from tests.tasks.in_process import Trained
+from tests.tasks.in_process import judged, run_config
 from tests.tasks.modules import SETTINGS, logged
 from tests.tasks.sets.toy_sets import CORPORA, Toy, ToyConfig
 
@@ -141,13 +136,8 @@ def test_judging_leaves_the_record_of_every_set_and_metrics_of_all(prepared, tmp
     target, sets = prepared.config.asked, prepared.split("test")
     torch.manual_seed(3)
     model = Toy(ToyConfig(size=5), *prepared.sizes)
-    config = SetRun.model_validate({
-        "task": "toy", "model": {}, "seeds": [1], "corpus": prepared.config, "evaluation": {"shown": 2, "batch": 7},
-        "training": SETTINGS,
-    })  # fmt: skip
-    metrics = evaluate(Trained(model), config, prepared, [tmp_path], tmp_path / "judged")
-    with gzip.open(tmp_path / "judged" / "examples.jsonl.gz", "rt") as lines:
-        examples = [json.loads(line) for line in lines]
+    config = run_config("sets", prepared.config.model_dump(), evaluation={"shown": 2, "batch": 7})
+    metrics, examples = judged(config, prepared, model, tmp_path / "judged")
     assert [each["elements"] for each in examples] == sets.sizes.tolist()
     outputs, loss = [], []
     for index in range(len(sets)):  # alone, without padding

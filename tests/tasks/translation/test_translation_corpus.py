@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare
-from shared.tasks.translation.settings import ParallelCorpusConfig
+from shared.tasks.translation.corpus import ParallelText
+from tests.tasks.in_process import prepared
 
 symbols = st.lists(st.integers(4, 90), max_size=6)
 pairs = st.lists(st.tuples(symbols, symbols), min_size=1, max_size=8)
@@ -68,74 +68,66 @@ def dataset(tmp_path):
     return folder
 
 
-@pytest.fixture
-def out(tmp_path):
-    (tmp_path / "out").mkdir()
-    return tmp_path / "out"
+def prepare(dataset, **changes):
+    corpus = {"dataset": "made", "source": "en", "target": "fr", "tokenizer": {"kind": "words", "size": 50}} | changes
+    return prepared("translation", corpus, dataset, dataset.with_name("out"))
 
 
-def config(**changes):
-    values = {"dataset": "made", "source": "en", "target": "fr", "tokenizer": {"kind": "words", "size": 50}}
-    return ParallelCorpusConfig(**(values | changes))
-
-
-def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(dataset, out):
-    summary = prepare(config(), dataset, out)
+def test_preparing_learns_from_training_text_alone_and_keeps_the_test_text(dataset):
+    summary, task = prepare(dataset)
     assert summary["train"]["pairs"] == 40  # pairs with an empty side are none
-    prepared = PreparedText.load(out)
-    assert prepared.source.encode(["new w1"])[0][0] == UNK
-    assert prepared.lines("test") == (["w1 new", "w2 w2", "w3 w3"], ["v0 v0", "v1 v1", "v2 v2"])
-    assert prepared.alignments("test") == ["0-1 1-0", "", "0-0"]
-    assert prepared.alignments("valid") is None
-    assert prepared.split("test").source[0].tolist() == prepared.source.encode(["w1 new"])[0]
-    assert json.loads((out / "summary.json").read_text()) == summary
-    assert prepared.dictionary() == {}  # it is not asked for
+    assert task.source.encode(["new w1"])[0][0] == UNK
+    assert task.lines("test") == (["w1 new", "w2 w2", "w3 w3"], ["v0 v0", "v1 v1", "v2 v2"])
+    assert task.alignments("test") == ["0-1 1-0", "", "0-0"]
+    assert task.alignments("valid") is None
+    assert task.split("test").source[0].tolist() == task.source.encode(["w1 new"])[0]
+    assert json.loads((task.folder / "summary.json").read_text()) == summary
+    assert task.dictionary() == {}  # it is not asked for
 
 
-def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset, out):
+def test_training_pairs_can_be_limited_in_length_ratio_and_number(dataset):
     (dataset / "train.en").write_text("a\nb c d\ne f\ng h\n")
     (dataset / "train.fr").write_text("x\ny\nz z z z z z\nq q\n")
-    assert prepare(config(max_ratio=2.0), dataset, out)["train"]["pairs"] == 2
-    assert prepare(config(max_words=2), dataset, out)["train"]["pairs"] == 2
-    assert prepare(config(train_pairs=3), dataset, out)["train"]["pairs"] == 3
+    assert prepare(dataset, max_ratio=2.0)[0]["train"]["pairs"] == 2
+    assert prepare(dataset, max_words=2)[0]["train"]["pairs"] == 2
+    assert prepare(dataset, train_pairs=3)[0]["train"]["pairs"] == 3
     (dataset / "train.en").write_text("a b c d\n\n\n\n")
     with pytest.raises(ReplicationError, match="no training pair of made is left"):
-        prepare(config(max_words=2), dataset, out)
+        prepare(dataset, max_words=2)
 
 
-def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset, out):
+def test_a_dictionary_is_learned_from_raw_words_that_were_seen_twice(dataset):
     for prefix, language, rest in (("w", "en", ["rare", "rare", "once"]), ("v", "fr", ["RARE", "RARE", "ONCE"])):
         pairs = [f"{prefix}{i} {prefix}{(i * 3 + 1) % 7}" for i in range(7)] * 2
         pairs += [f"{prefix}{i} {word}" for i, word in enumerate(rest)]
         (dataset / f"train.{language}").write_text("".join(f"{line}\n" for line in pairs))
-    summary = prepare(config(dictionary=True, tokenizer={"kind": "words", "size": 11}), dataset, out)
-    prepared = PreparedText.load(out)
-    words = prepared.dictionary()
-    assert prepared.source.encode(["rare"]) == [[UNK]]
+    summary, task = prepare(dataset, dictionary=True, tokenizer={"kind": "words", "size": 11})
+    words = task.dictionary()
+    assert task.source.encode(["rare"]) == [[UNK]]
     assert words["rare"] == "RARE"
     assert words["w1"] == "v1"
     assert "once" not in words
     assert summary["dictionary"] == len(words)
 
 
-def test_a_missing_language_or_unequal_files_are_named(dataset, tmp_path):
+def test_a_missing_language_or_unequal_files_are_named(dataset):
     with pytest.raises(ReplicationError, match=r"train\.de does not exist"):
-        prepare(config(target="de"), dataset, tmp_path)
+        prepare(dataset, target="de")
     (dataset / "train.fr").write_text("one line\n")
     with pytest.raises(ReplicationError, match="differ in length; fetch dataset again"):
-        prepare(config(), dataset, tmp_path)
+        prepare(dataset)
 
 
 @pytest.mark.parametrize("link", ["2-1", "1-2", "1?2", "0-9999999"])
-def test_gold_links_of_words_that_a_pair_has_not_are_refused(dataset, out, link):
+def test_gold_links_of_words_that_a_pair_has_not_are_refused(dataset, link):
     (dataset / "test.align").write_text(f"0-1 1-0\n1-1 {link}\n\n\n\n")
     with pytest.raises(
         ReplicationError, match=r"test\.align, line 2: '1-1 .*' has a place outside of a pair of 2 and 2"
     ):
-        prepare(config(), dataset, out)
+        prepare(dataset)
 
 
-def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset, out):
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset):
     (dataset / "train.en").write_bytes(b"a\rb c\n  \nd")
     (dataset / "train.fr").write_bytes(b"x\n  \ny")
-    assert prepare(config(), dataset, out)["train"]["pairs"] == 2
+    assert prepare(dataset)[0]["train"]["pairs"] == 2

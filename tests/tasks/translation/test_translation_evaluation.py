@@ -83,10 +83,11 @@ def numbered(rows, columns):
 def prepared(tmp_path_factory):
     lines = [f"k{i % 4} k{(i * i + 1) % 4}" for i in range(12)] + ["k0 rare", "k1 rare"]
     train = [(line, line.replace("k", "K").replace("rare", "Rare")) for line in lines]
-    return prepare(tmp_path_factory.mktemp("words"), train, TEST)
+    return prepare(tmp_path_factory.mktemp("words") / "text", train, TEST)
 
 
 def prepare(folder, train, test, size=8):
+    folder.mkdir()
     for split, pairs in {"train": train, "valid": train, "test": test}.items():
         write_columns(folder, split, **dict(zip("ab", zip(*pairs, strict=True), strict=True)))
     return in_process.prepared("translation", corpus(size=size), folder, folder / "out")[1]
@@ -136,7 +137,6 @@ def test_replacement_asks_for_attention(prepared, tmp_path):
     ],
 )
 def test_the_source_counts_its_end_symbol_and_the_extra_is_added(tmp_path, limits, expected):
-    (tmp_path / "text").mkdir()
     lines = [(line, line) for line in ("a", "a b c", "b c a b c")]
     text, run = prepare(tmp_path / "text", lines, lines), config(decoding={"beam": 2} | limits)
     _, examples = judged(run, text, Endless(len(text.target)), tmp_path)
@@ -149,7 +149,6 @@ def test_words_are_replaced_where_there_are_words():
 
 
 def test_lowercase_bleu_is_that_of_sacrebleu(prepared, tmp_path):
-    (tmp_path / "text").mkdir()
     train = [("k0 k1 k2 k3", "K0 K1 K2 K3")] * 3
     text = prepare(tmp_path / "text", train, [("k0 k1 k2 k3", "k0 K1 k2 K3"), ("k3 k2 k1 k0", "K3 K2 K1 K0")])
     run = config(decoding={"beam": 2}, evaluation={"bleu": "13a"})
@@ -185,7 +184,6 @@ def test_brackets_of_trees_are_scored(tmp_path):
         kinds = {"(": "open", ")": "close", "X": "word"}
         return " ".join(kinds[token[0]] + token[-1] for token in tree.split())
 
-    (tmp_path / "text").mkdir()
     trees = ["(S (N X )N (V X )V )S", "(S X (N X )N )S", "(S X )S"]
     text = prepare(tmp_path / "text", [(words(tree), tree) for tree in trees], [
         (words(trees[0]), trees[0]), (words("(S (N X X )N )S"), "(S (N X )N X )S"),
@@ -202,7 +200,6 @@ def test_brackets_of_trees_are_scored(tmp_path):
 
 def test_of_two_sentences_of_middling_length_every_head_is_kept(tmp_path):
     """Those with 10 and 12 target words are nearest to 10; layers come before heads, and queries before keys."""
-    (tmp_path / "text").mkdir()
     lines = [(" ".join("ab"[k % 2] for k in range(n)), " ".join(["C"] * (n + 1))) for n in WORDS]
     text, path = prepare(tmp_path / "text", [("a b c", "A B C")], lines), tmp_path / "heads.npz"
     assert attention_maps(nn.Linear(1, 1), text, text.split("test")) == []  # of a model that cannot tell
