@@ -2,7 +2,6 @@
 
 import io
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -25,12 +24,6 @@ def noisy(**changes):
 
 
 WORDS = swap_lexicon(AdjacentSwap.model_validate(parameters()))
-
-
-def test_the_lexicon_is_one_to_one_and_of_the_size_asked_for():
-    assert len(WORDS) == len(set(WORDS.values())) == 12
-    assert Counter(word[-1] for word in WORDS) == {"o": 5, "a": 4, "u": 3}
-    assert not WORDS.keys() & set(WORDS.values())
 
 
 @given(words=st.lists(st.sampled_from(list(WORDS)), min_size=1, max_size=12))
@@ -144,7 +137,7 @@ def families(segments):
     return found
 
 
-def test_families_are_in_one_split_and_no_sequence_is_there_twice(pytestconfig):
+def test_families_are_in_one_split(pytestconfig):
     parameters = load_yaml(pytestconfig.rootpath / "data/generated_proteins.yaml")["sources"][0]["parameters"]
     corpus = generate("proteins", parameters)
     assert {*corpus} == {"train", "valid", "test", "test_families"}
@@ -154,5 +147,3 @@ def test_families_are_in_one_split_and_no_sequence_is_there_twice(pytestconfig):
         assert [len(members) for members in own.values()] == [wanted["members"]] * wanted["families"]
     names = [name for own in homes.values() for name in own]
     assert len({*names}) == len(names)
-    sequences = [segment.texts[0] for segments in corpus.values() for segment in segments]
-    assert len({*sequences}) == len(sequences) == 78

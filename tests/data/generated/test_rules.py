@@ -10,20 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_generators import SMALL
+from test_generators import SMALL, only
 
 from shared.config import build, load_yaml
 from shared.data.generated import cues, documents, generate, grammar, recall
-from shared.data.generated.translation import Agreement, agreeing, agreement_words, meant
+from shared.data.generated.translation import Agreement, agreement_words
 from tests.conftest import ROOT
 
 
 def values(task, **changes):
     return SMALL[task] | changes
-
-
-def only(low, high, count):
-    return {"splits": {"train": {"buckets": [[low, high]], "per_bucket": count}}}
 
 
 def assert_balanced(corpus, forms, keys=1):
@@ -65,11 +61,6 @@ def translated(source, parameters):
 def check_agreement(parameters, corpus):
     for segment in itertools.chain(*corpus.values()):
         assert translated(segment.texts[0], parameters) == segment.texts[1]
-
-
-def test_a_feature_is_that_of_its_place_and_a_chain_of_pronouns_that_of_its_end():
-    assert meant([4, 5, 4, 0, 3], distances=[1, 3], words=4) == [3, 3, 0, 0, 3]
-    assert agreeing([3, 0, 2, 1], places=[-1, 1]) == [0, 1 + 2, 0, 0]
 
 
 # Documents
@@ -159,16 +150,6 @@ def check_evidence(parameters, corpus):
     assert_balanced(corpus, words.values, parameters.keys)
 
 
-def test_words_of_evidence_show_the_part_they_play_and_mean_only_one_thing():
-    words = cues.vocabulary("evidence", build(cues.Evidence, values("evidence"), where="test"))
-    assert [[len(forms) for forms in part] for part in words[:3]] == [[2] * 2, [2] * 3, [3] * 3]
-    parts = [*(list(itertools.chain(*part)) for part in words[:3]), words.fillers]
-    assert [len(part) for part in parts] == [4, 6, 9, 12]
-    assert len(set(itertools.chain(*parts))) == 31
-    stem = "([^aeiou][aeiou]){1,2}[^aeiou]"
-    assert [{re.sub(stem, "", word) for word in part} for part in parts] == [{"o"}, {"a"}, {""}, {"u"}]
-
-
 # Grammar
 
 
@@ -213,12 +194,6 @@ def check_grammar(parameters, corpus):
         sentence, tree = segment.texts
         assert derives(parameters.rules, words, "S", nested(tree), sentence.split())
         assert tree.split().count("XX") == len(sentence.split())
-
-
-def test_no_two_symbols_share_a_word():
-    words = grammar.vocabulary(build(grammar.Grammar, values("grammar"), where="test"))
-    assert {symbol: len(set(own)) for symbol, own in words.items()} == values("grammar")["words"]
-    assert len({word for own in words.values() for word in own}) == 19
 
 
 # Recall
@@ -286,24 +261,6 @@ def test_distances_are_log_uniform_where_no_question_waits_for_another():
     expected = np.minimum(np.log((upper + 0.5) / 3) / np.log(40 / 3), 1)
     # Kolmogorov's statistic; beyond 2.2 / sqrt(8000) in one of 8,000 cases.
     assert np.abs(below - expected).max() < 0.025
-
-
-def test_the_later_of_two_questions_that_fall_due_together_waits():
-    # Both keys are set at once, with the same distance: the second question is due in place of the first repetition.
-    changed = values("recall", keys=2, distances=[3, 3], filler_share=0) | only(12, 12, 1)
-    text = generate("recall", changed)["train"][0].texts[0]
-    a, b = (word.partition(":")[0] for word in text.split()[:2])
-    forms = [re.sub(":.*", ":", word) for word in text.split()]
-    assert forms[:6] == [f"{a}:", f"{b}:", f"{a}?", f"{a}:", f"{b}?", f"{b}:"]
-    assert generate("recall", changed)["train"][0].texts[1].split()[:2] == ["3-0", "5-1"]
-
-
-def test_names_of_recalls_show_the_part_they_play_and_mean_only_one_thing():
-    words = recall.vocabulary(build(recall.Recall, values("recall"), where="test"))
-    assert [len(part) for part in words] == [4, 3, 6]
-    assert len({*itertools.chain(*words)}) == 13
-    stem = "[^aeiou][aeiou][^aeiou]"
-    assert [{re.sub(stem, "", word) for word in part} for part in words] == [{"o"}, {"a"}, {"u"}]
 
 
 # Tally

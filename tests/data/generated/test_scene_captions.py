@@ -1,94 +1,84 @@
-"""Captions of scenes, read by a reader that shares nothing with the grammar."""
+"""Captions of scenes are true, and read back as what was put into them; wrong ones are caught where they are wrong."""
 
 import random
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.scene_captions import Caption, Mention, Named, captions, holds, larger, with_article
+from shared.data.generated.scene_captions import (
+    DIRECTIONS,
+    Caption,
+    Mention,
+    Named,
+    captions,
+    holds,
+    larger,
+    parse,
+    scene_truth,
+    with_article,
+)
 from shared.errors import ReplicationError
 
-NAMES = ["red apple", "owl", "unicorn"]
-OPENINGS = r"(?:there is|here is|this is|one can see|a picture of) "
-SAYS = {"to the left of": "left", "to the right of": "right", "above": "above", "below": "below"}
-PLACE = rf"({'|'.join(SAYS)})"
+# "top" is a word of the grammar's orders, and "oil" needs "an"
+NAMES = ["top hat", "oil lamp", "cat", "polar bear", "unicorn"]
+# On a diagonal, from top left to bottom right; each has nine times the area of the next.
+BOXES = [(0, 0, 90, 90), (100, 100, 130, 130), (140, 140, 150, 150)]
+SCENE = [["cat", "animal"], ["top hat", "garment"], ["dog", "animal"]]
 
 
-def read(text, names):
-    """What a caption says of its objects as (relation, subject, object), and the words that name each."""
-    words, nouns, spans = text.split(), [], []
-    i = 0
-    while i < len(words):
-        for number, name in enumerate(names):
-            if words[i + 1 : i + 1 + len(name.split())] == name.split() and words[i] in ("a", "an", "the"):
-                assert words[i] == "the" or words[i] == ("a" if name[0] not in "aeo" else "an")
-                assert (words[i] == "the") == (number in {span[2] for span in spans})
-                spans.append((i + 1, i + 1 + len(name.split()), number))
-                nouns.append(str(number))
-                i += len(name.split())
-                break
-        else:
-            nouns.append(words[i])
-        i += 1
-    first = str(spans[0][2])
-    clauses = [first if word == "it" else word for word in nouns]
-    return [claim for clause in " ".join(clauses).split(" ; ") for claim in claims(clause)], spans
-
-
-def claims(clause):
-    """The claims of one clause in which numbers stand for objects."""
-    said = re.sub(f"^{OPENINGS}", "", clause)
-    if match := re.fullmatch(r"from (left to right|top to bottom) : (\d) , (\d) and (\d)", said):
-        way, *order = match.groups()
-        relation = "left" if way == "left to right" else "above"
-        return [(relation, order[0], order[1]), (relation, order[1], order[2])]
-    if match := re.fullmatch(rf"{PLACE} (\d) there is (\d)", said):
-        way, anchor, subject = match.groups()
-        return [(SAYS[way], subject, anchor)]
-    if match := re.fullmatch(r"(\d) is larger than (\d)", said):
-        return [("larger", *match.groups())]
-    if match := re.fullmatch(rf"(\d) (?:is )?{PLACE} (\d)(?: and {PLACE} (\d))?", said):
-        subject, way, one, other_way, other = match.groups()
-        found = [(SAYS[way], subject, one)]
-        return [*found, (SAYS[other_way], subject, other)] if other else found
-    assert re.fullmatch(r"\d(?: and \d| , \d and \d)?", said), clause
-    return []
-
-
-def true(relation, a, b):
-    """Judged on the sets of columns and rows that the boxes take."""
-    if relation == "larger":
-        return (a[2] - a[0]) * (a[3] - a[1]) >= 2 * (b[2] - b[0]) * (b[3] - b[1])
-    axis = 0 if relation in ("left", "right") else 1
-    one, other = range(a[axis], a[axis + 2]), range(b[axis], b[axis + 2])
-    return max(one) < min(other) if relation in ("left", "above") else min(one) > max(other)
+def wrong(truth):
+    """What is not as it should be."""
+    pairs = {"named": "objects", "right": "mentioned", "true": "relations"}
+    return {name for name, whole in pairs.items() if truth[name] != truth[whole]}
 
 
 @st.composite
-def disjoint(draw):
-    """One to three objects in cells of a coarse grid, so that their boxes cannot overlap."""
-    cells = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=3, unique=True))
-    sides = st.integers(1, 60)
-    boxes = [(70 * x, 70 * y, 70 * x + draw(sides), 70 * y + draw(sides)) for x, y in cells]
-    return [Named(name, box) for name, box in zip(NAMES, boxes, strict=False)]
+def scenes(draw, least=1):
+    """Objects in cells of a grid of their own, so that their boxes are disjoint, with names."""
+    count = draw(st.integers(least, 3))
+    cells = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=count, max_size=count, unique=True))
+    names = draw(st.permutations(NAMES))[:count]
+    side = st.integers(1, 20)
+    boxes = [(20 * x, 20 * y, 20 * x + draw(side), 20 * y + draw(side)) for x, y in cells]
+    return [Named(name, box) for name, box in zip(names, boxes, strict=True)]
 
 
-@given(disjoint(), st.integers(0, 10**6))
-def test_what_captions_say_is_true_and_mentions_are_where_the_names_are(things, seed):
+@given(things=scenes(), seed=st.integers(0, 10**6))
+def test_every_caption_is_grammatical_and_entirely_true_and_its_mentions_are_where_the_names_are(things, seed):
+    boxes = [thing.box for thing in things]
     made = captions(things, 5, random.Random(seed))
     assert len({caption.text for caption in made}) == 5
     for caption in made:
-        said, spans = read(caption.text, [thing.name for thing in things])
-        assert list(caption.mentions) == spans
-        assert {mention.thing for mention in caption.mentions} == set(range(len(things)))
-        assert caption.text == caption.text.lower()
-        for relation, subject, other in said:
-            assert true(relation, things[int(subject)].box, things[int(other)].box)
+        names, statements = parse(caption.text)
+        assert {*names} == {thing.name for thing in things}
+        truth = scene_truth(caption.text, [[thing.name] for thing in things], boxes)
+        assert truth["all_true"] == truth["grammatical"] == 1
+        assert truth["mentioned"] == truth["right"] == truth["named"] == truth["objects"] == len(things)
+        assert truth["true"] == truth["relations"] == len(statements)
+        words, seen = caption.text.split(), set()
+        for start, end, thing in caption.mentions:
+            assert " ".join(words[start:end]) == things[thing].name
+            assert (words[start - 1] == "the") == (thing in seen)
+            seen.add(thing)
+        assert len(caption.mentions) == sum(caption.text.count(name) for name in names)
 
 
-@given(disjoint().filter(lambda things: len(things) == 3), st.integers(0, 10**6))
+@given(things=scenes(), other=scenes(), seed=st.integers(0, 1000))
+def test_in_another_scene_its_statements_are_those_that_hold_there(things, other, seed):
+    """The same words about boxes of another scene: each statement is judged on these."""
+    count = min(len(things), len(other))
+    things, boxes = things[:count], [thing.box for thing in other[:count]]
+    for caption in captions(things, 3, random.Random(seed)):
+        said, statements = parse(caption.text)
+        names = [thing.name for thing in things]
+        holding = [holds([boxes[names.index(said[part])] for part in parts]) for holds, parts in statements]
+        truth = scene_truth(caption.text, [[name] for name in names], boxes)
+        assert (truth["true"], truth["relations"]) == (sum(holding), len(holding))
+        assert truth["all_true"] == all(holding)
+
+
+@given(things=scenes(least=3), seed=st.integers(0, 10**6))
 def test_objects_play_their_parts_from_left_to_right(things, seed):
     middles = [thing.box[0] + thing.box[2] for thing in things]
     for caption in captions(things, 5, random.Random(seed)):
@@ -99,11 +89,8 @@ def test_objects_play_their_parts_from_left_to_right(things, seed):
 
 def test_every_relation_is_said_and_both_of_a_diagonal_pair():
     things = [Named("owl", (0, 0, 40, 40)), Named("red apple", (50, 60, 60, 70))]
-    said = set()
-    for seed in range(50):
-        for caption in captions(things, 5, random.Random(seed)):
-            said.update(read(caption.text, [thing.name for thing in things])[0])
-    assert {" ".join(claim) for claim in said} == {"left 0 1", "above 0 1", "right 1 0", "below 1 0", "larger 0 1"}
+    made = " ; ".join(caption.text for seed in range(50) for caption in captions(things, 5, random.Random(seed)))
+    assert all(said in made for said in (*DIRECTIONS.values(), "larger than"))
 
 
 def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
@@ -129,3 +116,96 @@ def test_an_object_alone_is_told_in_six_ways_and_more_are_refused():
 @pytest.mark.parametrize("said", ["an ant", "a unicorn", "a ewe", "a red apple", "an ox"])
 def test_articles_follow_the_sound(said):
     assert with_article(said.partition(" ")[2]) == said
+
+
+# The cat is left of the top hat and below it; the dog is right of the cat alone, below the hat alone, and small.
+AROUND = [(0, 30, 10, 50), (20, 0, 42, 5), (35, 28, 45, 34)]
+
+
+# For each statement of each template there is a row that another pair of objects would make wrong.
+@pytest.mark.parametrize(
+    ("caption", "boxes", "stated"),
+    [
+        ("there is a cat", AROUND, 0),
+        ("a cat below a top hat", AROUND, 1),
+        ("a cat is to the left of a top hat", AROUND, 1),
+        ("there is a cat to the left of a top hat", AROUND, 1),
+        ("there is a cat ; a top hat is to the right of it", AROUND, 1),
+        ("a cat and a top hat ; the cat is below the top hat", AROUND, 1),
+        ("below a top hat there is a cat", AROUND, 1),
+        ("a cat is larger than a dog", AROUND, 1),
+        ("a cat below a top hat ; a dog is to the right of the cat", AROUND, 2),
+        ("a cat to the left of a dog ; a top hat is above the cat", AROUND, 2),
+        ("there is a cat ; a top hat is above it ; a dog is below the top hat", AROUND, 2),
+        ("there is a cat ; a dog is to the right of it ; a top hat is above the dog", AROUND, 2),
+        ("a cat is below a top hat and to the left of a dog", AROUND, 2),
+        ("a cat is to the left of a dog and below a top hat", AROUND, 2),
+        ("below a top hat there is a cat ; a dog is below the top hat", AROUND, 2),
+        ("to the left of a dog there is a cat ; a top hat is above the dog", AROUND, 2),
+        ("a cat , a top hat and a dog ; the cat is to the left of the dog", AROUND, 1),
+        ("a cat , a dog and a top hat ; the cat is below the top hat", AROUND, 1),
+        ("from top to bottom : a cat , a top hat and a dog", BOXES, 1),
+        ("a cat is to the left of a top hat ; it is larger than a dog", AROUND, 2),
+        ("a cat is below a top hat ; it is larger than a dog", AROUND, 2),
+    ],
+)
+def test_statements_are_counted_and_hold(caption, boxes, stated):
+    truth = scene_truth(caption, SCENE, boxes)
+    assert (truth["relations"], truth["true"], truth["all_true"]) == (stated, stated, 1)
+
+
+@pytest.mark.parametrize(
+    ("caption", "mistakes", "numbers"),
+    [
+        ("a cat is below a top hat", {"named", "true"}, {"relations": 1, "true": 0}),
+        ("a top hat is larger than a cat", {"named", "true"}, {"relations": 1, "true": 0}),
+        ("from top to bottom : a cat , a dog and a top hat", {"true"}, {"relations": 1, "true": 0}),
+        ("a cat is above a top hat and below a dog", {"true"}, {"relations": 2, "true": 1}),
+        ("a cat above a fish", {"named", "right", "true"}, {"mentioned": 2, "right": 1, "true": 0}),
+        ("this is a fish", {"named", "right"}, {"mentioned": 1, "right": 0}),
+    ],
+)
+def test_what_is_wrong_is_counted(caption, mistakes, numbers):
+    truth = scene_truth(caption, SCENE, BOXES)
+    assert wrong(truth) == mistakes
+    assert truth.items() >= numbers.items()
+    assert (truth["grammatical"], truth["all_true"]) == (1, 0)
+
+
+def test_a_kind_stands_for_the_object_of_which_most_is_true():
+    below = scene_truth("a top hat is above an animal", SCENE, BOXES)
+    above = scene_truth("an animal is above a top hat", SCENE, BOXES)
+    assert below["all_true"] == above["all_true"] == 1
+    neither = scene_truth("a top hat is larger than an animal", SCENE[:2], BOXES)
+    assert (neither["right"], neither["true"]) == (2, 0)
+
+
+def test_two_names_are_not_of_one_object():
+    truth = scene_truth("a cat above an animal", SCENE[:2], BOXES)
+    assert (truth["mentioned"], truth["right"], truth["all_true"]) == (2, 1, 0)
+    assert scene_truth("a cat above an animal", SCENE, BOXES)["all_true"] == 1
+
+
+@pytest.mark.parametrize(
+    ("caption", "mentioned", "right"),
+    [
+        ("", 0, 0),
+        ("a", 0, 0),
+        ("the cat", 0, 0),
+        ("a cat is", 1, 1),
+        ("an cat", 1, 1),
+        ("a oil lamp", 1, 0),
+        ("a cat above a cat", 1, 1),
+        ("a cat a top hat", 2, 2),
+        ("a cat above a top hat ; a fish", 3, 2),
+        ("a cat and a top hat ; the top hat is below the cat", 2, 2),
+        ("a cat is above <unk>", 1, 1),
+        ("there is a cat  ; a top hat is below it", 2, 2),
+        ("A cat", 0, 0),
+    ],
+)
+def test_of_what_the_grammar_does_not_give_only_names_count(caption, mentioned, right):
+    truth = scene_truth(caption, SCENE, BOXES)
+    assert parse(caption) is None
+    assert (truth["mentioned"], truth["right"]) == (mentioned, right)
+    assert truth["relations"] == truth["grammatical"] == truth["all_true"] == 0
