@@ -33,15 +33,6 @@ def test_counts_are_those_of_sets(found: set, sure: set, possible: set) -> None:
     assert counts.tolist() == [len(found & sure), len(found & (sure | possible)), len(found), len(sure)]
 
 
-def test_agreement_by_hand() -> None:
-    # Two sure and two possible links; of three found ones, one is sure, one possible, one wrong.
-    gold = parse_pharaoh("0-0 1-1 1?2 2?2")
-    scores = agreement(agreement_counts(as_links([(0, 0), (1, 2), (3, 3)]), gold))
-    assert scores.precision == pytest.approx(2 / 3)
-    assert scores.recall == pytest.approx(1 / 2)
-    assert scores.error_rate == pytest.approx(1 - (1 + 2) / (3 + 2))
-
-
 def test_agreement_without_links_is_not_a_number() -> None:
     scores = agreement(agreement_counts(as_links([]), parse_pharaoh("")))
     assert all(math.isnan(x) for x in (scores.precision, scores.recall, scores.error_rate))
@@ -136,9 +127,4 @@ def test_an_aligners_many_to_many_links_all_count() -> None:
 def test_a_link_between_words_is_one_between_all_their_pieces() -> None:
     links = np.array([(0, 1), (2, 0)])
     assert split_links(links, [0, 0, 1, 2], [0, 1, 1]).tolist() == [[0, 1], [0, 2], [1, 1], [1, 2], [3, 0]]
-
-
-def test_links_between_words_of_one_piece_stay_as_they_are() -> None:
-    links = np.array([(0, 1), (1, 0)])
-    assert split_links(links, [0, 1], [0, 1]).tolist() == links.tolist()
-    assert split_links(np.empty((0, 2), dtype=np.int64), [0, 1], [0]).shape == (0, 2)
+    assert split_links(links[:0], [0, 1], [0]).shape == (0, 2)

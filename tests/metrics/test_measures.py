@@ -178,24 +178,12 @@ def test_measures_know_what_they_judge():
     assert {MEASURES[name].theme for name in others} == {"alignment"}
 
 
-@pytest.mark.parametrize("name", ["bleu", "accuracy", "token_accuracy"])
-def test_a_name_is_registered_once(name):
+@pytest.mark.parametrize("family", [[], [Family(r"bits@(\d+)", lambda memory: Measure(memory))]])
+def test_a_name_and_a_pattern_are_registered_once(family):
     before = dict(MEASURES)
-    with pytest.raises(ReplicationError, match=f"'{name}' is registered twice"):
-        register({"something_new": Measure("New"), name: Measure("Again")})
+    with pytest.raises(ReplicationError, match="' is registered twice"):
+        register({"something_new": Measure("New")} | ({} if family else {"bleu": Measure("Again")}), family)
     assert dict(MEASURES) == before
-
-
-def test_a_pattern_is_registered_once():
-    with pytest.raises(ReplicationError, match="registered twice"):
-        register({}, [Family(r"bits@(\d+)", lambda memory: Measure(memory))])
-
-
-def test_a_family_takes_its_parameters_from_the_name():
-    family = Family(r"share_(\w+)@(\d+)", lambda group, size: Measure(f"{group} of {size}"))
-    assert family.member("share_nouns@12").title == "nouns of 12"
-    assert family.member("share_nouns@") is None
-    assert family.member("a share_nouns@12") is None
 
 
 def test_themes_keep_the_order_and_members_stand_behind_their_measure():

@@ -68,15 +68,6 @@ def test_attention_fused_or_not(path, device):
         assert count_operations(lambda: path(q, q, q, causal=True)) == B * 4 * 2 * T * T * 8
 
 
-def test_shapes_alone_give_the_same_count():
-    def small():
-        sizes = {"embedding_size": 4, "hidden_size": 6, "maxout_size": 4, "alignment_size": 5}
-        return RNNsearch(source_vocabulary=11, target_vocabulary=13, **sizes)
-
-    symbols = torch.ones(B, S, dtype=torch.long), torch.ones(B, T, dtype=torch.long)
-    assert count_operations(small(), symbols[0], symbols[0] > 0, symbols[1]) == forward(small, S, T, B)
-
-
 def test_an_operator_that_hides_products_is_refused():
     x = torch.randn(4, 3)
     with pytest.raises(NotImplementedError, match=r"aten\._cdist_forward.* may hold products"):

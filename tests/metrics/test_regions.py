@@ -53,11 +53,6 @@ def test_the_sums_of_two_images_are_those_of_both():
     assert whole == pytest.approx({name: sum(part[name] for part in parts) for name in whole})
 
 
-def test_what_is_no_box_is_refused():
-    with pytest.raises(ValueError, match="a box must have an area and lie inside"):
-        pointing_statistics(np.full((1, 4), 0.25), [(0.2, 0.1, 0.2, 0.5)], 2, 2)
-
-
 def test_weights_of_another_grid_are_refused():
     with pytest.raises(ValueError, match="are not of 1 boxes and 2 x 3 places"):
         pointing_statistics([[0.5, 0.5]], [(0, 0, 1, 1)], 2, 3)

@@ -54,13 +54,6 @@ def test_what_no_encoder_can_be_is_refused(settings, message):
         build(EncoderConfig, {"name": "efficientnet-lite0", "layer": "block10"} | settings, where="here")
 
 
-@pytest.mark.parametrize(("layer", "size", "places"), [("block10", 112, 14), ("block15", 320, 7), ("block4", 40, 28)])
-def test_the_maps_of_an_image_of_224_pixels(data, layer, size, places):
-    encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer=layer), data=data)
-    assert (encoder.size, encoder.rows, encoder.columns) == (size, places, places)
-    assert encoder(random_images(1, 224, 224)).shape == (1, places * places, size)
-
-
 @pytest.mark.parametrize(("layer", "pool"), [("block0", 1), ("block10", 1), ("block10", 2), ("block15", 1)])
 def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, layer, pool):
     encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer=layer, side=64, pool=pool), data=data)
@@ -169,18 +162,6 @@ def test_what_is_read_is_what_the_encoder_says(tmp_path, batch):
     assert [item.name for item in path.parent.iterdir()] == ["train.npy"]
 
 
-def test_only_so_many_images_are_asked_for(tmp_path):
-    asked = []
-
-    def recorded(indices):
-        asked.extend(indices)
-        return images(indices)
-
-    compute_features(toy_encoder(), recorded, 5, tmp_path / "some.npy", batch=2, label="toy")
-    assert asked == list(range(5))
-    assert load_features(tmp_path / "some.npy").shape == (5, 4, 3)
-
-
 @pytest.mark.parametrize(("scale", "shown"), [(1e-3, r"\d+"), (0.0, "nan|inf")])
 def test_values_beyond_float16_are_refused_and_nothing_is_left(tmp_path, scale, shown):
     with pytest.raises(ReplicationError, match=f"has the value ({shown}).*, which float16 cannot hold"):
@@ -219,23 +200,21 @@ def test_a_bar_is_shown_on_a_terminal_only(tmp_path, monkeypatch):
         assert [text in out.getvalue() for text in ("toy pictures", "100%")] == [terminal] * 2
 
 
-@pytest.mark.parametrize("content", [None, b"", b"x" * 300, "cut"])
+@pytest.mark.parametrize("content", [
+    None, b"", b"x" * 300, "cut", np.zeros((2, 4, 3), np.float32), np.zeros((2, 4), np.float16),
+])  # fmt: skip
 def test_files_that_are_no_features_are_refused(tmp_path, content):
-    path = tmp_path / "some.npy"
-    if content == "cut":
+    path, said = tmp_path / "some.npy", r"cannot be read .* run the features stage again"
+    if isinstance(content, np.ndarray):
+        np.save(path, content)
+        said = "not float16 of"
+    elif content == "cut":
         compute_features(toy_encoder(), images, 7, path, label="toy")
         path.write_bytes(path.read_bytes()[:-2])
     elif content is not None:
         path.write_bytes(content)
-    with pytest.raises(ReplicationError, match=r"cannot be read .* run the features stage again"):
+    with pytest.raises(ReplicationError, match=said):
         load_features(path)
-
-
-@pytest.mark.parametrize("array", [np.zeros((2, 4, 3), np.float32), np.zeros((2, 4), np.float16)])
-def test_other_arrays_are_refused(tmp_path, array):
-    np.save(tmp_path / "some.npy", array)
-    with pytest.raises(ReplicationError, match="not float16 of"):
-        load_features(tmp_path / "some.npy")
 
 
 def test_the_encoder_runs_without_keeping_a_graph(tmp_path):
