@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -56,6 +56,28 @@ def network() -> Network:
 def root() -> Path:
     """Return the project's root folder."""
     return ROOT
+
+
+@pytest.fixture
+def fake_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Put a Python script on an otherwise empty PATH under a program's name; its calls are logged.
+
+    Returns a function (name, body) -> Path of the log, one line of arguments a call.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def make(name: str, body: str) -> Path:
+        log, script = tmp_path / f"{name}.log", folder / name
+        script.write_text(
+            f"#!{sys.executable}\nimport pathlib, shutil, sys\n"
+            f"with open({str(log)!r}, 'a') as log: log.write(' '.join(sys.argv[1:]) + '\\n')\n{body}\n"
+        )
+        script.chmod(0o755)
+        return log
+
+    return make
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,9 @@
-"""A web server, stand-ins for the package managers' clients, and generated corpora that are made once."""
+"""A web server, and generated corpora that are made once."""
 
 import functools
 import http.server
 import json
-import stat
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -57,29 +54,6 @@ def web():
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture
-def fake_client(tmp_path, monkeypatch):
-    """Put a Python script on an otherwise empty PATH under a client's name; its calls are logged.
-
-    Returns a function (name, body) -> Path of the log, one line of arguments a call.
-    """
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", str(folder))
-
-    def make(name: str, body: str) -> Path:
-        log = tmp_path / f"{name}.log"
-        script = folder / name
-        script.write_text(
-            f"#!{sys.executable}\nimport pathlib, shutil, sys\n"
-            f"with open({str(log)!r}, 'a') as log: log.write(' '.join(sys.argv[1:]) + '\\n')\n{body}\n"
-        )
-        script.chmod(script.stat().st_mode | stat.S_IXUSR)
-        return log
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,16 @@ Each fuzz test draws :data:`EXAMPLES`: the same 200 every time, or 20,000 new on
 from __future__ import annotations
 
 import io
+import json
 import lzma
 import re
+import sqlite3
 import struct
 import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -51,6 +53,15 @@ NAME = st.lists(st.sampled_from([
 """A name of a file, to the byte."""
 HIDDEN = st.sampled_from([".ipynb_checkpoints", "__MACOSX", ".git", ".DS_Store", "Thumbs.db", "desktop.ini", "._n"])
 """Names of files and folders that programs leave behind."""
+
+
+SPLITS = ("train", "valid", "test")
+CARD = {
+    "id": "toy", "title": "Toy", "licence": "none", "citation": "none", "languages": {"en": "English", "fr": "French"},
+    "needs_bytes": 100_000, "sources": [{"kind": "mirror", "folder": "toy"}], "splits": dict.fromkeys(SPLITS, "a"),
+    "traps": [],
+}  # fmt: skip
+"""A card, without its raw files and its reader."""
 
 
 @contextmanager
@@ -96,6 +107,26 @@ def idx(images) -> bytes:
 def cifar(images) -> bytes:
     """Pictures (N, 32, 32, 3) in the form of CIFAR-10, each with a class and a plane of each colour after the other."""
     return b"".join(bytes([number % 10]) + image.transpose(2, 0, 1).tobytes() for number, image in enumerate(images))
+
+
+def bible(path, rows) -> None:
+    """A database of verses."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("CREATE TABLE bible (bbName TEXT, bNumber INT, cNumber INT, vNumber INT, vText TEXT)")
+        connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def protein(accession, letters, name="Uncharacterized protein") -> str:
+    """An entry of UniProt's FASTA."""
+    return f">tr|{accession}|{accession}_X {name} OS=Some thing (strain A=1) PE=4 SV=1\n{letters}\n"
+
+
+def described(photos) -> str:
+    """Captions in the form of Karpathy's files, of the name, the split and the captions of each photo."""
+    images = [{"filename": name, "split": split, "sentences": [{"raw": text} for text in texts]}
+              for name, split, texts in photos]  # fmt: skip
+    return json.dumps({"images": images}, indent=1)
 
 
 ARCHIVES = {"zip": None, "tar": "w", "tgz": "w:gz", "txz": "w:xz"}

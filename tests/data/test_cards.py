@@ -9,15 +9,10 @@ from shared.data.cards import Card, load_card
 from shared.data.generated import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
+from tests.data import odd
 
 HASH = "0" * 64
-CARD = {
-    "id": "toy",
-    "title": "Toy",
-    "licence": "none",
-    "citation": "none",
-    "languages": {"en": "English", "fr": "French"},
-    "needs_bytes": 1000,
+CARD = odd.CARD | {
     "sources": [
         {"kind": "mirror", "folder": "toy"},
         {"kind": "pip", "wheels": [{"requirement": "toy==1.0", "sha256": HASH, "members": {"toy/a": "a"}}]},
@@ -27,8 +22,6 @@ CARD = {
     ],
     "raw": {"a": {"sha256": HASH}},
     "reader": {"name": "parallel"},
-    "splits": {"train": "a", "valid": "b", "test": "c"},
-    "traps": [],
 }
 SHIPPED = sorted(path.stem for path in (Path(__file__).parents[2] / "data").glob("*.yaml"))
 

@@ -8,6 +8,7 @@ from test_homology import mutated, sequence
 
 from shared.data.readers import proteins, read
 from shared.data.splits import hashed_split
+from tests.data.odd import protein
 
 LANGUAGES = ["sequence", "name", "organism", "database"]
 OPTIONS = {
@@ -16,17 +17,13 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def entry(accession, text, name="Uncharacterized protein"):
-    return f">tr|{accession}|{accession}_X {name} OS=Some thing (strain A=1) PE=4 SV=1\n{text}\n"
-
-
 def small(path, sizes):
     """Families of so many members, each a mutation of one ancestor."""
     generator, text = random.Random(0), ""
     for number, size in enumerate(sizes):
         ancestor = sequence(generator, 120)
         for member in range(size):
-            text += entry(f"F{number}M{member}", mutated(generator, ancestor, 0.1 * (member > 0)))
+            text += protein(f"F{number}M{member}", mutated(generator, ancestor, 0.1 * (member > 0)))
     path.write_text(text)
     return path
 
@@ -84,7 +81,7 @@ def test_a_name_joins_what_has_no_word_in_common_and_copies_occur_once(tmp_path)
     strangers = [sequence(generator, 100) for _ in range(2)]
     with (tmp_path / "a").open("a") as file:
         for number, text in enumerate([*strangers, strangers[0], "MA"]):
-            file.write(entry(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2]))
+            file.write(protein(f"S{number}", text, ["Putative DNA ligase", "DNA ligase (Fragment)"][number % 2]))
     corpus = read("fasta", tmp_path, ["sequence"], OPTIONS | {"shortest": 3})
     rows = [segment for segments in corpus.values() for segment in segments]
     assert rows[:2] == ["an equal sequence stands before it", "a sequence has fewer than 3 letters"]

@@ -12,6 +12,7 @@ from rich.console import Console
 from shared.data import fetch as fetching
 from shared.data.fetch import MANIFEST, fetch, verify
 from shared.errors import ReplicationError
+from tests.data.odd import CARD
 
 RAW = {
     f"{split}.{language}": "".join(f"{language} {split} {i}\n" for i in range(count))
@@ -29,29 +30,20 @@ def sha256(text):
 
 
 def write_card(root, **changes):
-    card = {
-        "id": "toy",
-        "title": "Toy",
-        "licence": "none",
-        "citation": "none",
-        "languages": {"en": "English", "fr": "French"},
-        "needs_bytes": 100_000,
-        "sources": [{"kind": "mirror", "folder": "toy"}],
+    named = {"train": "train", "valid": "val", "test": "test"}
+    parts = {split: [{"en": f"{name}.en", "fr": f"{name}.fr"}] for split, name in named.items()}
+    own = {
         "raw": {name: {"sha256": sha256(text)} for name, text in RAW.items()},
-        "reader": {
-            "name": "parallel",
-            "options": {
-                "parts": {
-                    split: [{"en": f"{name}.en", "fr": f"{name}.fr"}]
-                    for split, name in (("train", "train"), ("valid", "val"), ("test", "test"))
-                }
-            },
-        },
-        "splits": {"train": "a", "valid": "b", "test": "c"},
+        "reader": {"name": "parallel", "options": {"parts": parts}},
         "files": {"valid.en": sha256(RAW["val.en"])},
-        "traps": [],
-    } | changes
-    (root / "toy.yaml").write_text(yaml.safe_dump(card))
+    }
+    (root / "toy.yaml").write_text(yaml.safe_dump(CARD | own | changes))
+
+
+def on_the_web(web):
+    """Serve the raw files; the source of a card."""
+    web.files = {name: text.encode() for name, text in RAW.items()}
+    return {"kind": "web", "downloads": [{"url": web.url(name)} for name in RAW]}
 
 
 @pytest.fixture
@@ -146,9 +138,7 @@ def test_a_changed_card_fetches_anew_and_changed_prose_does_not(root, mirror):
 
 
 def test_the_sources_are_tried_in_their_order(root, mirror, web, monkeypatch):
-    web.files = {name: text.encode() for name, text in RAW.items()}
-    downloads = [{"url": web.url(name), "sha256": sha256(text)} for name, text in RAW.items()]
-    write_card(root, sources=[{"kind": "mirror", "folder": "toy"}, {"kind": "web", "downloads": downloads}])
+    write_card(root, sources=[*CARD["sources"], on_the_web(web)])
     monkeypatch.setenv("REPLICATIONS_MIRROR", str(mirror))
     assert fetch("toy", root=root).source == "mirror toy"
     shutil.rmtree(root / "toy")
@@ -158,8 +148,8 @@ def test_the_sources_are_tried_in_their_order(root, mirror, web, monkeypatch):
     assert verify("toy", root=root) == manifest
 
 
-def test_if_every_source_fails_one_error_lists_them_all_with_reasons(root, web, fake_client):
-    fake_client("something-else", "")
+def test_if_every_source_fails_one_error_lists_them_all_with_reasons(root, web, fake_program):
+    fake_program("something-else", "")
     sources = [
         {"kind": "mirror", "folder": "toy"},
         {"kind": "npm", "package": "toy@1.0.0", "sha256": "0" * 64, "members": {n: n for n in RAW}},
@@ -264,9 +254,7 @@ def test_a_killed_fetch_leaves_only_leftovers_that_the_next_one_removes(root, mi
 
 
 def test_two_fetches_at_once_download_once(root, web):
-    web.files = {name: text.encode() for name, text in RAW.items()}
-    downloads = [{"url": web.url(name), "sha256": sha256(text)} for name, text in RAW.items()]
-    write_card(root, sources=[{"kind": "web", "downloads": downloads}])
+    write_card(root, sources=[on_the_web(web)])
     with ThreadPoolExecutor(4) as pool:
         consoles = [Console(file=io.StringIO()) for _ in range(4)]
         manifests = list(pool.map(lambda console: fetch("toy", root=root, console=console), consoles))
@@ -276,45 +264,23 @@ def test_two_fetches_at_once_download_once(root, web):
 
 
 def test_whole_downloads_are_kept_until_the_data_set_is_complete(root, web):
-    web.files = {name: text.encode() for name, text in RAW.items()}
-    last = web.files.pop("val.fr")
-    write_card(
-        root, sources=[{"kind": "web", "downloads": [{"url": web.url(name)} for name in (*web.files, "val.fr")]}]
-    )
-    with pytest.raises(ReplicationError, match=r"val\.fr: the server says 404"):
+    write_card(root, sources=[on_the_web(web)])
+    last = web.files.pop("test.fr")
+    with pytest.raises(ReplicationError, match=r"test\.fr: the server says 404"):
         fetch("toy", root=root)
-    web.files["val.fr"] = last
+    web.files["test.fr"] = last
     web.requests.clear()
     fetch("toy", root=root)
-    assert web.requests == ["/val.fr"]
+    assert web.requests == ["/test.fr"]
 
 
 def test_a_wrong_file_is_fetched_anew_once_the_server_is_repaired(root, web):
-    web.files = {name: text.encode() for name, text in RAW.items()} | {"val.fr": OTHER.encode()}
-    write_card(root, sources=[{"kind": "web", "downloads": [{"url": web.url(name)} for name in RAW]}])
+    write_card(root, sources=[on_the_web(web)])
+    web.files["val.fr"] = OTHER.encode()
     with pytest.raises(ReplicationError, match=rf"sha256 of val\.fr is {sha256(OTHER)}"):
         fetch("toy", root=root)
     web.files["val.fr"] = RAW["val.fr"].encode()
     assert fetch("toy", root=root).raw["val.fr"] == sha256(RAW["val.fr"])
-
-
-def test_a_generated_data_set_needs_no_source_but_its_program(root):
-    parameters = {
-        "seed": 1,
-        "nouns": 9,
-        "adjectives": 9,
-        "others": 9,
-        "splits": {s: {"buckets": [[3, 5]], "per_bucket": 20} for s in ("test", "valid", "train")},
-    }
-    source = {"kind": "generated", "task": "adjacent_swap", "parameters": parameters}
-    languages = {"source": "s", "target": "t"}
-    write_card(root, sources=[source], raw={}, reader=None, files={}, languages=languages)
-    manifest = fetch("toy", root=root)
-    assert manifest.source == "generated adjacent_swap"
-    assert manifest.files["test.align"].lines == 20
-    source["parameters"]["seed"] = 2
-    write_card(root, sources=[source], raw={}, reader=None, files={}, languages=languages)
-    assert fetch("toy", root=root).files != manifest.files
 
 
 def test_what_is_no_corpus_is_fetched_as_it_is(root, mirror):

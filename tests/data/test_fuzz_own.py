@@ -11,6 +11,7 @@ import unicodedata
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_fuzz_opening import quoted
@@ -20,9 +21,8 @@ from shared.data.fetch import Manifest, verify
 from shared.data.opening import read_lines
 from shared.data.splits import tidy
 from shared.pipeline.__main__ import main
-from tests.data.odd import EXAMPLES, HIDDEN, NAME, encoded, folder
+from tests.data.odd import EXAMPLES, HIDDEN, NAME, SPLITS, encoded, folder
 
-SPLITS = ("train", "valid", "test")
 NAMED = NAME.filter(lambda name: "\\" not in name)
 """Of a file on a card."""
 
@@ -62,45 +62,33 @@ def records(draw, form, names, rows):
 
 FORMS = st.sampled_from(["tsv", "csv", "jsonl"])
 FILLED = [(f"s{i} fills", f"t{i} fills") for i in range(20)]
-
-
-@EXAMPLES
-@given(st.lists(st.tuples(FIELD, FIELD), max_size=5), FORMS | st.just("two"), NAMED, st.data())
-def test_no_pair_is_lost_or_changed(rows, form, name, data):
-    rows = data.draw(st.permutations([*FILLED, *rows]))
-    with folder() as room:
-        if form == "two":
-            files = [f"{name}.a", f"{name}.b"]
-            for file, column in zip(files, zip(*rows, strict=True), strict=True):
-                (room / file).write_bytes(whole(data.draw, [*column]))
-            more = ["--kind", "translation"]
-        else:
-            files = [f"{name}.{data.draw(st.sampled_from([form, form.upper()]))}"]
-            content, more = records(data.draw, form, ("source", "target"), rows)
-            (room / files[0]).write_bytes(content)
-        code, said = run(room, *files, *more)
-        assert code == 0, said
-        found, left_out = columns_of(room, "source", "target")
-        expected = Counter((tidy(one), tidy(other)) for one, other in rows if one.strip() and other.strip())
-        assert found <= expected
-        assert found.total() + left_out == len(rows)
-
-
 LABELLED = [(f"l{i % 3}", f"text {i}") for i in range(20)]
 
 
+@pytest.mark.parametrize(("columns", "first", "filled"), [
+    (("source", "target"), FIELD, FILLED), (("label", "text"), LABEL | st.just(" "), LABELLED),
+])  # fmt: skip
 @EXAMPLES
-@given(st.lists(st.tuples(LABEL | st.just(" "), FIELD), max_size=5), FORMS, NAMED, st.data())
-def test_no_labelled_text_is_lost_or_changed(rows, form, name, data):
-    rows = data.draw(st.permutations([*LABELLED, *rows]))
+@given(FORMS | st.just("two"), NAMED, st.data())
+def test_no_row_is_lost_or_changed(columns, first, filled, form, name, data):
+    rows = data.draw(st.permutations([*filled, *data.draw(st.lists(st.tuples(first, FIELD), max_size=5))]))
+    labelled = columns[0] == "label"
     with folder() as room:
-        content, more = records(data.draw, form, ("label", "text"), rows)
-        (room / f"{name}.{form}").write_bytes(content)
-        code, said = run(room, f"{name}.{form}", "--kind", "classification", *more)
+        if form == "two" and not labelled:
+            files, more = [f"{name}.a", f"{name}.b"], ["--kind", "translation"]
+            for file, column in zip(files, zip(*rows, strict=True), strict=True):
+                (room / file).write_bytes(whole(data.draw, [*column]))
+        else:
+            form = "tsv" if form == "two" else form
+            files = [f"{name}.{data.draw(st.sampled_from([form, form.upper()]))}"]
+            content, more = records(data.draw, form, columns, rows)
+            (room / files[0]).write_bytes(content)
+        code, said = run(room, *files, *more, *(["--kind", "classification"] if labelled else []))
         assert code == 0, said
-        found, left_out = columns_of(room, "label", "text")
-        texts = [(label, re.sub(r"(?i)<br\s*/?>", " ", text)) for label, text in rows]
-        expected = Counter((tidy(label), tidy(text)) for label, text in texts if label.strip() and text.strip())
+        found, left_out = columns_of(room, *columns)
+        if labelled:
+            rows = [(label, re.sub(r"(?i)<br\s*/?>", " ", text)) for label, text in rows]
+        expected = Counter((tidy(one), tidy(other)) for one, other in rows if one.strip() and other.strip())
         assert found <= expected
         assert found.total() + left_out == len(rows)
 

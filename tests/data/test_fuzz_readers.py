@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import unicodedata
 from collections import Counter
-from contextlib import closing
 
 import numpy as np
 from hypothesis import assume, given
@@ -24,9 +22,12 @@ from tests.data.odd import (
     HIDDEN,
     LINE,
     NAME,
+    SPLITS,
     WORD,
     archive,
+    bible,
     cifar,
+    described,
     encoded,
     folder,
     idx,
@@ -36,7 +37,6 @@ from tests.data.odd import (
 )
 from tests.inputs.raw_data import CASES
 
-SPLITS = ("train", "valid", "test")
 FLAT = LINE.map(lambda text: text.replace("\r", ""))
 FIELD = FLAT.map(lambda text: text.replace("\t", " "))
 
@@ -298,15 +298,8 @@ def test_photos_have_their_own_pixels_and_captions(photos, suffix, table, data):
                 lines = [name for name, home in zip(asked, homes, strict=True) if home == split]
                 (raw / split).write_bytes(whole(draw, lines + [""] * draw(st.booleans())))
         else:
-            images = [
-                {
-                    "filename": name,
-                    "split": home.replace("valid", "val"),
-                    "sentences": [{"raw": text} for text in texts],
-                }
-                for name, home, texts in zip(asked, homes, said, strict=True)
-            ]
-            (raw / "c.json").write_bytes(whole(draw, json.dumps({"images": images}, indent=1).split("\n")))
+            published = (home.replace("valid", "val") for home in homes)
+            (raw / "c.json").write_bytes(whole(draw, described(zip(asked, published, said, strict=True)).split("\n")))
         options = {"captions": ["c.csv", "c.json"], "splits": {split: split for split in SPLITS}, "at_most": 2}
         corpus = read("photos", raw, ("captions", "photo"), options)
         write_corpus(corpus, ("captions", "photo"), into, compared=["photo"])
@@ -357,14 +350,6 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
         broken = (raw / "t").read_bytes()
         (raw / "t").write_bytes(data.draw(st.sampled_from([broken[:-1], broken + b"\0", broken[1:], b""])))
         assert sentence_of(read, "pixels", raw, [], options).startswith("t ")
-
-
-def bible(path, rows):
-    """A database of verses."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("CREATE TABLE bible (bbName TEXT, bNumber INT, cNumber INT, vNumber INT, vText TEXT)")
-        connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?)", rows)
 
 
 VERSE = FLAT.map(lambda text: "w " + re.sub(r"[-\[\]#*()`’—\u00ad]", "", text))

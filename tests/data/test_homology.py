@@ -53,15 +53,3 @@ def test_more_sequences_than_are_compared_at_once(monkeypatch):
     assert whole.tolist() == [*range(40), *range(39, -1, -1)]
     monkeypatch.setattr("shared.data.homology._ROWS", 7)
     assert np.array_equal(families(sequences, k=5, jaccard=0.5, containment=1.0), whole)
-
-
-def test_relatives_are_found_and_strangers_are_not():
-    generator = random.Random(1)
-    ancestors = [sequence(generator, 400) for _ in range(15)]
-    relatives = [mutated(generator, text, 0.3) for text in ancestors]  # two of these share about one half
-    fragments = [text[100:150] for text in ancestors]
-    found = families(
-        [*ancestors, *relatives, *fragments, *(mutated(generator, text, 0.3) for text in ancestors)],
-        k=5, jaccard=0.02, containment=0.3,
-    )  # fmt: skip
-    assert found.tolist() == list(range(15)) * 4

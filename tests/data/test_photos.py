@@ -11,7 +11,7 @@ from shared.data.photos import LANGUAGES, PhotoSplit, decode
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
-from tests.data.odd import archive, encoded
+from tests.data.odd import archive, described, encoded
 
 TEXTS = ["A Dog , no 4.jpg \n runs .", "Two  dogs", 'One "big" dog.', "", "It's a semi-big dog", "A dog"]
 JSON = {"captions": ["none", "dataset.json"], "words": r"\w+(?:-\w+)*|[^\w\s]", "at_most": 4}
@@ -22,9 +22,7 @@ def test_captions_are_words_in_lower_case_and_photos_are_missed_by_name(tmp_path
     archive(tmp_path / "a.tar", [(f"images/{name}", photo) for name in ("1", "2", "5")])
     archive(tmp_path / "b.zip", [("D/", b""), ("__MACOSX/._3", b"x"), ("D/3", photo), ("D/4", photo)])
     homes = {"1": "train", "2": "train", "3": "val", "4": "test", "5": "restval"}  # the paper leaves the last one out
-    images = [{"filename": name, "split": home, "sentences": [{"raw": text} for text in TEXTS]}
-              for name, home in homes.items()]  # fmt: skip
-    (tmp_path / "dataset.json").write_text(json.dumps({"images": images}))
+    (tmp_path / "dataset.json").write_text(described((name, home, TEXTS) for name, home in homes.items()))
     corpus = read("photos", tmp_path, LANGUAGES, JSON)
     found = {split: [segment.texts[1] for segment in segments] for split, segments in corpus.items()}
     assert found == {"train": ["1", "2"], "valid": ["3"], "test": ["4"]}
@@ -68,7 +66,6 @@ def test_another_size_is_scaled_to_256_and_the_middle_cut_out(turned):
 def test_a_photo_is_asked_for_once_and_with_the_folder_that_tells_it_from_others(tmp_path, members, listed, said):
     archive(tmp_path / "a.zip", [(name, encoded(np.zeros((4, 4), np.uint8))) for name in members])
     homes = ("train", "train" if "twice" in said else "val", "test")
-    images = [{"filename": n, "split": s, "sentences": [{"raw": "a"}]} for n, s in zip(listed, homes, strict=True)]
-    (tmp_path / "d.json").write_text(json.dumps({"images": images}))
+    (tmp_path / "d.json").write_text(described(zip(listed, homes, ["a"] * 3, strict=True)))
     with pytest.raises(ReplicationError, match=said):
         read("photos", tmp_path, ("captions", "photo"), {"captions": ["d.json"]})

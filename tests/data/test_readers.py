@@ -1,10 +1,7 @@
-"""What readers make of raw files: verses, labelled texts, running text, pictures as texts and alignments."""
+"""What readers make of raw files: verses, labelled texts, running text and alignments."""
 
 import json
-import lzma
-import struct
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +10,6 @@ from shared.data.cards import load_card
 from shared.data.readers import bible, read
 from shared.data.readers.bible import tokenize
 from shared.data.splits import Segment
-from tests.data.odd import idx
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
 TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
@@ -71,19 +67,12 @@ def test_a_cleaned_verse_is_one_trimmed_line_with_letters_or_empty(text, languag
 LANGUAGES = ["text", "label"]
 
 
-def rows(raw, part, languages=LANGUAGES, **options):
-    corpus = read("labelled", raw, languages, {"parts": {"train": [part]}} | options)
-    return [segment.texts for segment in corpus["train"] if isinstance(segment, Segment)]
-
-
-def test_json_lines_may_be_packed_and_labels_left_out(tmp_path):
+def test_labels_may_be_numbers_and_are_renamed_or_left_out(tmp_path):
     lines = [{"s": "a<br /><BR>b", "label": 1}, {"s": "c", "label": "-"}, {"s": "d", "label": 0}]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (tmp_path / "a.jsonl").write_text(text)
-    (tmp_path / "a.jsonl.xz").write_bytes(lzma.compress(text.encode()))
-    options = {"fields": {"text": "s"}, "labels": {"0": "no", "1": "yes", "-": None}}
-    expected = [("a  b", "yes"), ("d", "no")]
-    assert rows(tmp_path, "a.jsonl", **options) == rows(tmp_path, "a.jsonl.xz", **options) == expected
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = {"fields": {"text": "s"}, "labels": {"0": "no", "1": "yes", "-": None}, "parts": {"train": ["a.jsonl"]}}
+    found = list(read("labelled", tmp_path, LANGUAGES, options)["train"])
+    assert found == [Segment(("a  b", "yes")), "the card leaves out the label '-'", Segment(("d", "no"))]
 
 
 def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
@@ -111,20 +100,6 @@ def test_the_cuts_of_the_shipped_cards_follow_each_other(pytestconfig):
             assert part.get("start", 0) == at
             at += part["bytes"]
         assert at == 100_000_000
-
-
-def test_a_picture_with_its_class_is_a_text_of_grey_levels(tmp_path):
-    """A margin of one pixel, squares of 2 x 2, whose means are rounded, and four levels of 64 values each."""
-    image = np.full((1, 4, 6), 255, np.uint8)
-    image[0, 1:3, 1:5] = [[0, 1, 100, 200], [2, 3, 255, 255]]
-    for name in "at":
-        (tmp_path / name).write_bytes(idx(np.concatenate([image, 255 - image])))
-        (tmp_path / f"{name}c").write_bytes(b"\0\0\x08\x01" + struct.pack(">I", 2) + bytes([7, 3]))
-    options = {"train": ["a", "ac"], "test": ["t", "tc"], "valid": 1, "margin": 1, "pool": 2, "levels": 4}
-    corpus = read("pixel_texts", tmp_path, ["text", "label"], options)
-    assert {split: [segment.texts for segment in corpus[split]] for split in ("train", "valid", "test")} == {
-        "train": [("0 3", "7")], "valid": [("3 0", "3")], "test": [("0 3", "7"), ("3 0", "3")]
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

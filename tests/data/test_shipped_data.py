@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.data.cards import load_card
-from shared.data.fetch import fetch, verify
+from shared.data.fetch import MANIFEST, fetch, verify
 from shared.data.opening import read_lines
 
 DATA = Path(__file__).parents[2] / "data"
@@ -34,7 +34,8 @@ def fetched(dataset, root):
 @pytest.mark.parametrize("dataset", of_kind("generated"))
 def test_generated_data_is_the_same_bytes_on_every_machine(tmp_path, dataset, generated, monkeypatch):
     monkeypatch.setattr("shared.data.fetch.generate", generated)
-    assert fetched(dataset, tmp_path).is_dir()
+    manifest = json.loads((fetched(dataset, tmp_path) / MANIFEST).read_text())
+    assert manifest["source"] == f"generated {CARDS[dataset].sources[0].task}"
 
 
 @pytest.mark.registry

@@ -34,11 +34,11 @@ def space(tmp_path):
 
 
 @pytest.fixture
-def client(fake_client, monkeypatch):
-    """As ``fake_client``; the client ``pip`` is a Python that does not run pip."""
+def client(fake_program, monkeypatch):
+    """As ``fake_program``; the client ``pip`` is a Python that does not run pip."""
 
     def make(name, body):
-        log = fake_client("python" if name == "pip" else name, body)
+        log = fake_program("python" if name == "pip" else name, body)
         if name == "pip":
             monkeypatch.setattr(sys, "executable", str(log.parent / "bin/python"))
         return log

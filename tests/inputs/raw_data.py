@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import lzma
 import random
-import sqlite3
 import struct
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
+from tests.data.odd import SPLITS, archive, bible, cifar, described, encoded, idx, protein
+
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
-SPLITS = ("train", "valid", "test")
 
 
 class Case(NamedTuple):
@@ -41,24 +41,8 @@ def _sentences(name: str, count: int = 12) -> list[str]:
     return [f"{name} {WORDS[i % 8]} {WORDS[i // 8]} {i} ." for i in range(count)]
 
 
-def _tar(path: Path, members: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-
-
-def _database(path: Path, rows: list[tuple[str, int, int, int, str]]) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE bible (bbName TEXT, bNumber INT, cNumber INT, vNumber INT, vText TEXT)")
-    connection.executemany("INSERT INTO bible VALUES (?, ?, ?, ?, ?)", rows)
-    connection.commit()
-    connection.close()
-
-
 def _bible(raw: Path) -> None:
-    _database(raw / "bible.db", [(key, 1, c, 1, f"{key} chapter {c}") for key in "kl" for c in range(1, 60)])
+    bible(raw / "bible.db", [(key, 1, c, 1, f"{key} chapter {c}") for key in "kl" for c in range(1, 60)])
 
 
 def _alignments(raw: Path) -> None:
@@ -72,16 +56,13 @@ def _alignments(raw: Path) -> None:
     (raw / "SBLGNT.tsv").write_text("\n".join(greek) + "\n", encoding="utf-8")
     (raw / "nt_BSB.tsv").write_text("\n".join(english) + "\n", encoding="utf-8")
     (raw / "SBLGNT-BSB-manual.json").write_text(json.dumps({"records": records}), encoding="utf-8")
-    _database(raw / "bible.db", [("k", 40, c, 1, f"verse {c}") for c in range(1, 60)])
+    bible(raw / "bible.db", [("k", 40, c, 1, f"verse {c}") for c in range(1, 60)])
 
 
 def _fasta(raw: Path) -> None:
-    generator = random.Random(0)
-    entries = (
-        f">tr|F{i}|F{i}_X Protein {WORDS[i % 8]} {i} OS=Some thing PE=4\n"
-        f"{''.join(generator.choices('ACDEFGHIKLMNPQRSTVWY', k=40))}\n"
-        for i in range(60)
-    )
+    draw = random.Random(0)
+    letters = ("".join(draw.choices("ACDEFGHIKLMNPQRSTVWY", k=40)) for _ in range(60))
+    entries = (protein(f"F{i}", text, f"Protein {WORDS[i % 8]} {i}") for i, text in enumerate(letters))
     (raw / "a").write_text("".join(entries), encoding="utf-8")
 
 
@@ -105,20 +86,20 @@ def _parallel(raw: Path) -> None:
 
 
 def _photos(raw: Path) -> None:
-    buffer = io.BytesIO()
-    Image.new("RGB", (8, 8), (1, 2, 3)).save(buffer, "PNG")
-    _tar(raw / "a.tar", {f"images/{i}.jpg": buffer.getvalue() for i in range(6)})
-    images = [
-        {"filename": f"{i}.jpg", "split": ("train", "val", "test")[i % 3], "sentences": [{"raw": f"A dog {WORDS[i]}."}]}
-        for i in range(6)
-    ]
-    (raw / "dataset.json").write_text(json.dumps({"images": images}), encoding="utf-8")
+    photo = encoded(Image.new("RGB", (8, 8), (1, 2, 3)))
+    archive(raw / "a.tar", [(f"images/{i}.jpg", photo) for i in range(6)])
+    said = [(f"{i}.jpg", ("train", "val", "test")[i % 3], [f"A dog {WORDS[i]}."]) for i in range(6)]
+    (raw / "dataset.json").write_text(described(said), encoding="utf-8")
+
+
+def greys(count: int, shape: tuple[int, ...], first: int) -> NDArray[np.uint8]:
+    """Pictures of one grey each."""
+    return np.stack([np.full(shape, first + i, np.uint8) for i in range(count)])
 
 
 def _idx(raw: Path) -> None:
     for name, first in (("a", 0), ("t", 40)):
-        pixels = bytes(first + i for i in range(20) for _ in range(6))
-        (raw / name).write_bytes(b"\0\0\x08\x03" + struct.pack(">3I", 20, 2, 3) + pixels)
+        (raw / name).write_bytes(idx(greys(20, (2, 3), first)))
 
 
 def _classified(raw: Path) -> None:
@@ -131,7 +112,7 @@ def _classified(raw: Path) -> None:
 
 def _cifar(raw: Path) -> None:
     for name, first in (("a", 0), ("t", 40)):
-        (raw / name).write_bytes(b"".join(bytes([1]) + bytes([first + i]) * 3072 for i in range(8)))
+        (raw / name).write_bytes(cifar(greys(8, (32, 32, 3), first)))
 
 
 def _running(raw: Path) -> None:
@@ -139,18 +120,24 @@ def _running(raw: Path) -> None:
         (raw / split).write_bytes("\n".join(_sentences(split)).encode())
 
 
-def _scenes(raw: Path) -> None:
+SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">{}</svg>'
+
+
+def write_scenes(raw: Path, of: dict[str, list[str]], drawing: Callable[[int], str]) -> None:
+    """Names, groups and drawings of pictures as OpenMoji has them, from the names of each group."""
     names, groups = {}, []
     (raw / "svg").mkdir()
-    for i, name in enumerate(("cat", "ox", "elk", "yak", "hammer", "saw", "awl", "pick")):
-        code = f"{0x1F400 + i:04X}"
-        names[chr(0x1F400 + i)] = {"en": f":{name}:"}
-        groups.append({"unified": code, "subcategory": "mammal" if i < 4 else "hand", "sort_order": i})
-        drawing = f'<ellipse cx="36" cy="36" rx="{12 + i}" ry="9" fill="red"/>'
-        svg = f'<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">{drawing}</svg>'
-        (raw / "svg" / f"{code}.svg").write_text(svg, encoding="utf-8")
+    for i, (group, name) in enumerate((group, name) for group, own in of.items() for name in own):
+        names[chr(0x1F400 + i)] = {"en": f":{name.replace(' ', '_')}:"}
+        groups.append({"unified": f"{0x1F400 + i:04X}", "subcategory": group, "sort_order": i})
+        (raw / "svg" / f"{0x1F400 + i:04X}.svg").write_text(drawing(i), encoding="utf-8")
     (raw / "names.json").write_text(json.dumps(names), encoding="utf-8")
     (raw / "groups.json").write_text(json.dumps(groups), encoding="utf-8")
+
+
+def _scenes(raw: Path) -> None:
+    groups = {"mammal": ["cat", "ox", "elk", "yak"], "hand": ["hammer", "saw", "awl", "pick"]}
+    write_scenes(raw, groups, lambda i: SVG.format(f'<ellipse cx="36" cy="36" rx="{12 + i}" ry="9" fill="red"/>'))
 
 
 def _treebank(raw: Path) -> None:

@@ -199,61 +199,47 @@ def check_grammar(parameters, corpus):
 # Recall
 
 
-class Reading(NamedTuple):
-    """What a text says."""
+def read_recalls(text):
+    """From left to right: each of the keys is set, then asked for and repeated, then free to be set.
 
-    recalls: list[tuple[int, int]]  # their places, and of what they repeat
-    facts: list[tuple[str, str]]  # key and value of each that is set
-    could: int  # places where a key could have been set
-    did_not: int  # those of them with a filler
-    waiting: dict[str, int]  # key to the place of the fact that was not asked for
-
-
-def read_recalls(text, keys):
-    """From left to right: each of the keys is set, then asked for and repeated, then free to be set."""
+    Returns: of each repetition its place and that of what it repeats, and the places of the facts not asked for.
+    """
     words = text.split()
-    known, recalls, facts, could, did_not = {}, [], [], 0, 0
+    known, recalls = {}, []
     for i, word in enumerate(words):
-        key, mark, value = re.fullmatch(r"([a-z]+)([:?]?)([a-z]*)", word).groups()
+        key, mark, _ = re.fullmatch(r"([a-z]+)([:?]?)([a-z]*)", word).groups()
         if mark == "?":
             earlier = known.pop(key)
             assert words[i + 1] == words[earlier]
             recalls.append((i + 1, earlier))
-        elif not recalls or recalls[-1][0] != i:
-            could += len(known) < keys
-            did_not += len(known) < keys and not mark
-            if mark:
-                assert key not in known
-                known[key] = i
-                facts.append((key, value))
-    return Reading(recalls, facts, could, did_not, known)
+        elif mark and (not recalls or recalls[-1][0] != i):
+            assert key not in known
+            known[key] = i
+    return recalls, known
 
 
 def check_recalls(parameters, corpus):
-    """Every text against the rule; returns the sums of all readings."""
+    """Every text against the rule; returns the distances of all recalls."""
     shortest, longest = parameters.distances
     late = 2 * (parameters.keys - 1)
-    readings = []
+    distances = []
     for segment in itertools.chain(*corpus.values()):
         text, recalls = segment.texts
-        reading = read_recalls(text, parameters.keys)
-        assert recalls == " ".join(f"{place}-{earlier}" for place, earlier in reading.recalls)
-        assert all(shortest <= place - earlier <= longest + late for place, earlier in reading.recalls)
+        found, waiting = read_recalls(text)
+        assert recalls == " ".join(f"{place}-{earlier}" for place, earlier in found)
+        own = [place - earlier for place, earlier in found]
+        assert all(shortest <= distance <= longest + late for distance in own)
         # What was not asked for had no room.
         room = len(text.split()) - longest - late
-        assert all(place >= room for place in reading.waiting.values())
-        readings.append(reading)
-    return readings
-
-
-def distances(readings):
-    return [place - earlier for reading in readings for place, earlier in reading.recalls]
+        assert all(place >= room for place in waiting.values())
+        distances += own
+    return distances
 
 
 def test_distances_are_log_uniform_where_no_question_waits_for_another():
     # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
     changed = values("recall", keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
-    found = np.sort(distances(check_recalls(build(recall.Recall, changed, where="test"), generate("recall", changed))))
+    found = np.sort(check_recalls(build(recall.Recall, changed, where="test"), generate("recall", changed)))
     assert len(found) > 8000
     assert (found[0], found[-1]) == (3, 40)
     upper = np.arange(3, 41)

@@ -1,7 +1,6 @@
-"""Scenes of hand-made pictures, and the real ones as the registries give them."""
+"""Scenes of hand-made pictures."""
 
 import itertools
-import json
 import shutil
 from collections import Counter
 
@@ -14,6 +13,7 @@ from shared.data.generated.scenes import LANGUAGES, SIDE, Artwork, Placed, Scene
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
+from tests.inputs.raw_data import SVG, write_scenes
 
 SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
 # Unicode's group to names in its order; "green apple" and "house cat" share a word with one chosen before.
@@ -44,30 +44,16 @@ OPTIONS = {
 def drawing(number):
     """An ellipse with a half transparent bar, of another form and colour for each number."""
     x, y, colour = 36 + number % 7, 30 + number % 5, 30 + 8 * number
-    return (
-        '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">'
+    return SVG.format(
         f'<ellipse cx="{x}" cy="{y}" rx="{12 + number % 9}" ry="{8 + number % 11}" fill="rgb({colour},9,200)"/>'
-        f'<rect x="20.3" y="50" width="30" height="5.5" fill="black" opacity="0.5"/></svg>'
+        '<rect x="20.3" y="50" width="30" height="5.5" fill="black" opacity="0.5"/>'
     )
 
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
     folder = tmp_path_factory.mktemp("raw")
-    (folder / "svg").mkdir()
-    names, groups = {}, []
-    numbered = enumerate((group, name) for group, own in GROUPS.items() for name in own)
-    for number, (group, name) in numbered:
-        code = f"{0x1F400 + number:04X}"
-        unified = f"{code}-FE0F" if number % 2 else code  # the form for which OpenMoji has no separate file
-        character = "".join(chr(int(point, 16)) for point in unified.split("-"))
-        names[character] = {"en": f":{name.replace(' ', '_')}:"}
-        groups.append({"unified": unified, "subcategory": group, "sort_order": number})
-        (folder / "svg" / f"{code}.svg").write_text(drawing(number), encoding="utf-8")
-    # A sequence of two is no picture of its own name's word alone.
-    groups.append({"unified": "1F400-200D-1F401", "subcategory": "mammal", "sort_order": -1})
-    (folder / "names.json").write_text(json.dumps(names), encoding="utf-8")
-    (folder / "groups.json").write_text(json.dumps(groups[::-1]), encoding="utf-8")
+    write_scenes(folder, GROUPS, drawing)
     return folder
 
 
@@ -86,15 +72,14 @@ def pairs(sets):
     return {frozenset(pair) for drawn in sets for pair in itertools.combinations(drawn, 2)}
 
 
-def check(folder, options):
-    """What holds of every corpus of the reader."""
-    splits = {name: SceneSplit.load(folder, name) for name in SPLITS}
+def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns(made):
+    splits = {name: SceneSplit.load(made, name) for name in SPLITS}
     pictures = splits["train"].artwork.pictures
     held_out = {code for code, picture in pictures.items() if not picture.seen}
-    assert {name: len(split) for name, split in splits.items()} == options["scenes"]
+    assert {name: len(split) for name, split in splits.items()} == OPTIONS["scenes"]
     sets = {name: codes(split) for name, split in splits.items()}
     known = {frozenset(drawn) for drawn in sets["train"]}
-    assert len(known) <= options["combinations"]
+    assert len(known) <= OPTIONS["combinations"]
     assert {frozenset(drawn) for drawn in sets["valid"] + sets["test"]} <= known
     assert set().union(*known) == pictures.keys() - held_out
     assert pairs(sets["test_combinations"]).isdisjoint(pairs(known))
@@ -108,11 +93,10 @@ def check(folder, options):
         for drawn, scene in zip(sets[name], split.scenes, strict=True)
     )
     for split in splits.values():
-        check_mentions(split, options["captions"])
+        check_mentions(split, OPTIONS["captions"])
         for boxes in split.boxes:
             for a, b in itertools.combinations(boxes, 2):
                 assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-    return splits
 
 
 def check_mentions(split, count):
@@ -129,10 +113,6 @@ def check_mentions(split, count):
                 by_kind |= {thing} if said == picture.kind else set()
             unseen = {thing for thing, picture in enumerate(pictures) if not picture.seen}
             assert len(by_kind) == (number == count - 1) if all_seen else by_kind == unseen
-
-
-def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns(made):
-    assert check(made, OPTIONS)["train"].artwork.pictures
 
 
 def test_pictures_are_chosen_by_their_names_and_some_of_each_kind_are_held_out(made):
@@ -188,13 +168,12 @@ def test_the_seed_alone_decides(raw):
 
 
 def test_a_box_is_measured_outwards_and_something_must_be_drawn():
-    svg = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg">{}</svg>'
     rectangle = '<rect x="10.5" y="20" width="30" height="7.2" fill="red"/>'
-    assert extent(svg.format(rectangle)) == (10, 20, 41, 28)
+    assert extent(SVG.format(rectangle)) == (10, 20, 41, 28)
     placed = Placed("1F400", left=100, top=50, size=36)
     assert scenes.box_of(placed, (10, 21, 41, 28)) == (105, 60, 121, 64)
     with pytest.raises(ValueError, match="draws nothing"):
-        extent(svg.format(""))
+        extent(SVG.format(""))
 
 
 def test_a_picture_that_is_not_there_is_named():
