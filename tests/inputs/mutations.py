@@ -71,36 +71,33 @@ class Mutation(NamedTuple):
         return ".".join("*" if isinstance(key, int) else key for key in self.keys)
 
 
-def _paper(path: Path) -> str:
-    return path.parts[1]
+def _scale(path: Path) -> ScaleFile:
+    """The scale that a file is of."""
+    return ScaleFile(path.parts[1], path.parts[2])
 
 
-def _tasks(paper: str) -> set[str]:
-    return {task for scale in scales_of(paper) for task in ScaleFile(paper, scale).tasks}
+def _scales(path: Path) -> list[ScaleFile]:
+    """The scales of the paper that a file is of."""
+    return [ScaleFile(path.parts[1], scale) for scale in scales_of(path.parts[1])]
+
+
+def _check_shown(path: Path, scales: list[ScaleFile]) -> None:
+    tasks = {task for each in _scales(path) for task in each.tasks}
+    for each in scales:
+        check_shown(each, tasks)
 
 
 def _check_scale(path: Path) -> None:
-    settings = ScaleFile(_paper(path), path.parts[2])
-    check_settings(settings)
-    check_shown(settings, _tasks(settings.paper))
+    check_settings(_scale(path))
+    _check_shown(path, [_scale(path)])
 
 
 def _check_variants(path: Path) -> None:
-    settings = [ScaleFile(_paper(path), scale) for scale in scales_of(_paper(path))]
-    check_identities(settings[0])
-    for each in settings:
+    scales = _scales(path)
+    check_identities(scales[0])
+    for each in scales:
         check_settings(each)
-    check_shown(settings[0], _tasks(_paper(path)))
-
-
-def _check_claims(path: Path) -> None:
-    for scale in scales_of(_paper(path)):
-        check_shown(ScaleFile(_paper(path), scale), _tasks(_paper(path)))
-
-
-def _check_names(path: Path) -> None:
-    for scale in scales_of(_paper(path)):
-        check_names(ScaleFile(_paper(path), scale))
+    _check_shown(path, scales[:1])
 
 
 def kinds() -> list[Kind]:
@@ -110,12 +107,11 @@ def kinds() -> list[Kind]:
         Kind("params.yaml", [Path("params.yaml")], lambda path: check_listed(None)),
         Kind("variants.yaml", sorted(folder.glob("*/variants.yaml")), _check_variants),
         Kind("<scale>/params.yaml", sorted(folder.glob("*/*/params.yaml")), _check_scale),
-        Kind("search.yaml", sorted(folder.glob("*/*/search.yaml")),
-             lambda path: Search(ScaleFile(_paper(path), path.parts[2]))),
-        Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), _check_claims),
+        Kind("search.yaml", sorted(folder.glob("*/*/search.yaml")), lambda path: Search(_scale(path))),
+        Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), lambda path: _check_shown(path, _scales(path))),
         Kind("paper.yaml", sorted(folder.glob("*/paper.yaml")),
-             lambda path: check_paper(ScaleFile(_paper(path), "quick"))),
-        Kind("names.yaml", sorted(folder.glob("*/names.yaml")), _check_names),
+             lambda path: check_paper(ScaleFile(path.parts[1], "quick"))),
+        Kind("names.yaml", sorted(folder.glob("*/names.yaml")), lambda path: list(map(check_names, _scales(path)))),
         Kind("data card", sorted(Path("data").glob("*.yaml")), lambda path: check_card(path.stem)),
     ]  # fmt: skip
 

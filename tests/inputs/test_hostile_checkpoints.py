@@ -52,49 +52,57 @@ def paper(trained, tmp_path, monkeypatch):
     return Paper("translation", root)
 
 
-def spoiled(path, how, marker):
+def checkpoints(paper):
+    """The folder of those of the first seed."""
+    return paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}" / "checkpoints"
+
+
+def refusal(paper, stage, capsys):
+    """What the command of a stage says that refuses a checkpoint."""
+    if stage == "train":
+        checkpoints(paper).with_name("run.json").unlink()
+    capsys.readouterr()
+    assert main([stage, f"{paper.name}.{VARIANT}", *(["anna"] if stage == "try" else []), "--scale", "smoke"]) == 2
+    return capsys.readouterr().err
+
+
+SPOILED = {
+    "plain pickle": lambda whole, weights, evil: pickle.dumps(evil),
+    "a page": lambda whole, weights, evil: b"<!DOCTYPE html><html></html>",
+    "pickled code": lambda whole, weights, evil: evil,
+    "code among the weights": lambda whole, weights, evil: whole | {"state_dict": weights | {"model.say.bias": evil}},
+    "code beside the weights": lambda whole, weights, evil: whole | {"note": evil},
+    "a list": lambda whole, weights, evil: [1, 2],
+    "no weights": lambda whole, weights, evil: {key: whole[key] for key in whole if key != "state_dict"},
+    "weights of nothing": lambda whole, weights, evil: whole | {"state_dict": {}},
+    "weights of other sizes": lambda whole, weights, evil: (
+        whole | {"state_dict": {key: weights[key][:1] for key in weights}}
+    ),
+    "a text for weights": lambda whole, weights, evil: whole | {"state_dict": "weights"},
+}
+
+
+def spoil(path, how, marker):
     """Put something else in the place of a checkpoint."""
-    whole = torch.load(path, weights_only=True)
-    weights = whole["state_dict"]
-    contents = {
-        "pickled code": Evil(marker),
-        "code among the weights": whole | {"state_dict": weights | {"model.say.bias": Evil(marker)}},
-        "code beside the weights": whole | {"note": Evil(marker)},
-        "a list": [1, 2],
-        "no weights": {key: value for key, value in whole.items() if key != "state_dict"},
-        "weights of nothing": whole | {"state_dict": {}},
-        "weights of other sizes": whole | {"state_dict": {key: value[:1] for key, value in weights.items()}},
-        "a text for weights": whole | {"state_dict": "weights"},
-    }
-    if how == "plain pickle":
-        path.write_bytes(pickle.dumps(Evil(marker)))
-    elif how == "cut":
+    if how == "cut":
         path.write_bytes(path.read_bytes()[:-1000])
-    elif how == "a page":
-        path.write_text("<!DOCTYPE html><html></html>")
+        return
+    whole = torch.load(path, weights_only=True)
+    content = SPOILED[how](whole, whole["state_dict"], Evil(marker))
+    if isinstance(content, bytes):
+        path.write_bytes(content)
     else:
-        torch.save(contents[how], path)
-
-
-HOW = [
-    "pickled code", "code among the weights", "code beside the weights", "plain pickle", "a list", "no weights",
-    "weights of nothing", "weights of other sizes", "a text for weights", "cut", "a page",
-]  # fmt: skip
+        torch.save(content, path)
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [*SPOILED, "cut"])
 @pytest.mark.parametrize("stage", ["train", "evaluate", "try"])
 def test_a_checkpoint_of_another_kind_is_refused_and_runs_nothing(paper, capsys, tmp_path, stage, how):
     marker = tmp_path / "made by a checkpoint"
     for name in ("last", "best"):
-        spoiled(paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}" / "checkpoints" / f"{name}.ckpt", how, marker)
-    if stage == "train":
-        (paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}" / "run.json").unlink()
-    capsys.readouterr()
-    command = ["try", f"{paper.name}.{VARIANT}", "anna"] if stage == "try" else [stage, f"{paper.name}.{VARIANT}"]
-    assert main([*command, "--scale", "smoke"]) == 2
-    said = capsys.readouterr().err
+        spoil(checkpoints(paper) / f"{name}.ckpt", how, marker)
+    said = refusal(paper, stage, capsys)
     assert not marker.exists()
     assert re.search(rf"seed ?{SEEDS[0]}\b", said)
     assert "Traceback" not in said
@@ -112,23 +120,17 @@ def overwrite_weights(path):
 
 @pytest.mark.parametrize(("stage", "name"), [("train", "last"), ("evaluate", "best"), ("try", "best")])
 def test_weights_that_have_changed_since_they_were_written_are_refused(paper, capsys, stage, name):
-    run = paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}"
-    overwrite_weights(run / "checkpoints" / f"{name}.ckpt")
-    if stage == "train":
-        (run / "run.json").unlink()
-    capsys.readouterr()
-    command = [stage, f"{paper.name}.{VARIANT}", *(["anna"] if stage == "try" else [])]
-    assert main([*command, "--scale", "smoke"]) == 2
+    overwrite_weights(checkpoints(paper) / f"{name}.ckpt")
     place = re.escape(f"train/seed{SEEDS[0]}/checkpoints/{name}.ckpt")
     wrong = r"is damaged \(the checksum of \S+ is wrong\); delete it and train again\."
-    assert re.search(f"{place} {wrong}", capsys.readouterr().err)
+    assert re.search(f"{place} {wrong}", refusal(paper, stage, capsys))
 
 
 @pytest.mark.parametrize("how", ["whole", "a page", "cut"])
 def test_whole_checkpoints_pass_and_those_that_are_no_archive_are_left_to_their_reader(paper, tmp_path, how):
-    path = paper.runs / VARIANT / "train" / f"seed{SEEDS[0]}" / "checkpoints" / "best.ckpt"
+    path = checkpoints(paper) / "best.ckpt"
     if how != "whole":
-        spoiled(path, how, tmp_path)
+        spoil(path, how, tmp_path)
     assert check_weights(path) is None
 
 
