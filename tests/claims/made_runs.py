@@ -58,6 +58,11 @@ def claim(identifier="T99-C1", **changes):
     return Claim.model_validate(content(identifier, **changes))
 
 
+def comparison(**changes):
+    """The primary comparison with these changes."""
+    return claim(primary=primary(**changes)).primary
+
+
 def paper(*claims, floors=None):
     return Claims(claims=claims, floors=floors or {})
 
@@ -71,6 +76,6 @@ def pair(effect, spread=0.1, *, seeds=UNIT, base=4.0):
     return [made("a", {"score": base + effect + spread * seeds}), made("b", {"score": np.full(len(seeds), base)})]
 
 
-def decided(runs, claims=None, **changes):
+def decided(runs, claims=None, *, floors=None, **changes):
     """The decision on the first claim: by default on the primary comparison with these changes."""
-    return decide(claims or paper(claim(primary=primary(**changes))), by_name(*runs), "quick")[0]
+    return decide(claims or paper(claim(primary=primary(**changes)), floors=floors), by_name(*runs), "quick")[0]

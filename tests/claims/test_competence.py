@@ -1,38 +1,22 @@
 """Models that have not learned decide nothing: floors, gaps that close, and twice the updates."""
 
-import csv
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from shared.claims import competence, effects
 from shared.claims.comparisons import Floor
 from shared.claims.competence import Check, count_learned, doubling_check, floor_check, gap_check, room_check
-from shared.claims.schema import Claim
 from shared.claims.verdicts import decide
-from tests.claims.made_runs import by_name, claim, content, made, paper, primary, with_losses
+from tests.claims.made_runs import by_name, claim, comparison, decided, made, paper, primary, with_losses
+from tests.synthetic_runs import write_training
 
 SPREAD = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
 GOOD = {"metric": "score", "at_least": 5.0, "because": "chance is 1"}
 
 
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    monkeypatch.setattr(effects, "RESAMPLES", 1_000)
-
-
-def comparison(**changes):
-    return Claim.model_validate(content(primary=primary(**changes))).primary
-
-
 def pair(first, second, **fields):
     return [made(name, {"score": row}, **fields) for name, row in (("a", first), ("b", second))]
-
-
-def decided(runs, *, floors=None, **changes):
-    (decision,) = decide(paper(claim(primary=primary(**changes)), floors=floors), by_name(*runs), "quick")
-    return decision
 
 
 def check_of(decision, name):
@@ -40,28 +24,23 @@ def check_of(decision, name):
     return found
 
 
+CEILING = {"metric": "score", "at_most": 5.0, "because": "the entropy is 4"}
+
+
 @pytest.mark.parametrize(
-    ("scores", "reached", "passed"), [([5, 6, 7, 8, 4.9], 4, "yes"), ([5, 6, 7, 4, 4.9], 3, "no"), ([9] * 5, 5, "yes")]
+    ("floor", "first", "second", "said", "verdict"),
+    [
+        (GOOD, [5, 6, 7, 8, 4.9], [9] * 5, "a: 4 of 5 learned, b: 5 of 5 learned", ""),
+        (GOOD, [5, 6, 7, 4, 4.9], [9] * 5, "a: 3 of 5 learned, b: 5 of 5 learned", "a did not learn"),
+        (GOOD, [9] * 5, [9] * 5, "a: 5 of 5 learned, b: 5 of 5 learned", ""),
+        (CEILING, [5, 4, 4, 4, 5.1], [6] * 5, "a: 4 of 5 learned, b: 0 of 5 learned", "b did not learn"),
+        (GOOD | {"exempt": {"b": "x"}}, [9] * 5, [1] * 5, "a: 5 of 5 learned, b: 0 of 5 learned (exempt)", ""),
+    ],
 )
-def test_four_in_five_seeds_must_reach_the_floor(scores, reached, passed):
-    counts = count_learned({"made": Floor(**GOOD)}, pair(scores, [9] * 5), (1, 2, 3, 4, 5))
+def test_four_in_five_seeds_must_reach_the_floor_but_of_a_variant_that_is_exempt(floor, first, second, said, verdict):
+    counts = count_learned({"made": Floor(**floor)}, pair(first, second), (1, 2, 3, 4, 5))
     check = floor_check(comparison(), counts, ())
-    assert [(each.variant, each.reached, each.seeds) for each in counts] == [("a", reached, 5), ("b", 5, 5)]
-    assert (check.passed, check.said) == (passed, f"a: {reached} of 5 learned, b: 5 of 5 learned")
-    assert check.verdict == ("" if passed == "yes" else "a did not learn")
-
-
-def test_a_floor_may_be_a_ceiling_of_what_is_to_be_small():
-    floor = Floor(metric="score", at_most=5.0, because="the entropy is 4")
-    counts = count_learned({"made": floor}, pair([5, 4, 4, 4, 5.1], [6] * 5), (1, 2, 3, 4, 5))
-    assert [each.enough for each in counts] == [True, False]
-    assert floor_check(comparison(), counts, ()).verdict == "b did not learn"
-
-
-def test_a_variant_that_is_meant_to_fail_is_exempt_by_name():
-    floor = Floor(**GOOD, exempt={"b": "one vector holds no long sentence"})
-    check = floor_check(comparison(), count_learned({"made": floor}, pair([9] * 5, [1] * 5), (1, 2, 3, 4, 5)), ())
-    assert (check.passed, check.said) == ("yes", "a: 5 of 5 learned, b: 0 of 5 learned (exempt)")
+    assert (check.passed, check.said, check.verdict) == ("no" if verdict else "yes", said, verdict)
 
 
 def test_a_seed_without_the_number_has_not_reached_the_floor():
@@ -115,15 +94,11 @@ def test_a_task_without_a_floor_asks_for_none():
 def write_curves(folder, half, end, *, updates=400):
     """Validation losses of the seeds 1, 2, … at a quarter, half, three quarters and the end."""
     for seed, (middle, last) in enumerate(zip(half, end, strict=True), start=1):
-        path = folder / "train" / f"seed{seed}" / "curve.csv"
-        path.parent.mkdir(parents=True)
-        quarters = zip((0.25, 0.5, 0.75, 1.0), (9.0, middle, (middle + last) / 2, last), strict=True)
-        with path.open("w", newline="", encoding="utf-8") as lines:
-            writer = csv.writer(lines)
-            writer.writerow(["step", "split", "metric", "value"])
-            for share, loss in quarters:
-                writer.writerow([int(share * updates), "train", "loss", 0.0])
-                writer.writerow([int(share * updates), "valid", "loss", loss])
+        curve = []
+        for quarter, loss in enumerate((9.0, middle, (middle + last) / 2, last), start=1):
+            step = quarter * updates // 4
+            curve += [[step, "train", "loss", 0.0], [step, "valid", "loss", loss]]
+        write_training(folder / "train" / f"seed{seed}", {}, curve)
 
 
 def trained(folder, name, score, half, end):
@@ -138,35 +113,26 @@ def curved(folder, half, end, scores=(6.0, 4.0)):
 
 
 @pytest.mark.parametrize(
-    ("half", "end", "passed", "said"),
+    ("half", "end", "passed"),
     [
-        (0.5, 0.45, "yes", "at the end the gap is 0.90 times that at half of the updates"),
-        (0.5, 0.26, "yes", "at the end the gap is 0.52 times that at half of the updates"),
-        (0.5, 0.24, "no", "at the end the gap is 0.48 times that at half of the updates"),
-        (0.5, -0.4, "no", "at the end the gap is -0.80 times that at half of the updates"),
-        (
-            -0.5,
-            -0.1,
-            "yes",
-            "at the end the gap is 0.20 times that at half of the updates",
-        ),  # away from the other verdict
-        (-0.5, 0.4, "yes", "at the end the gap is -0.80 times that at half of the updates"),
-        (0.5, 1.5, "yes", "at the end the gap is 3.00 times that at half of the updates"),
-        (0.01, 0.0, "cannot be told", "the gap at half of the updates, -0.01, cannot be told from none; it ended at 0"),
-        (0.0, 0.0, "cannot be told", "the gap at half of the updates, 0, cannot be told from none; it ended at 0"),
+        (0.5, 0.45, "yes"),
+        (0.5, 0.26, "yes"),
+        (0.5, 0.24, "no"),
+        (0.5, -0.4, "no"),
+        (-0.5, -0.1, "yes"),  # away from the other verdict
+        (-0.5, 0.4, "yes"),
+        (0.5, 1.5, "yes"),
+        (0.01, 0.0, "cannot be told"),
+        (0.0, 0.0, "cannot be told"),
     ],
 )
-def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed, said):
+def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed):
     check = gap_check(comparison(), "reproduced", curved(tmp_path, half, end))
+    said = f"the gap at half of the updates, {-half or 0:g}, cannot be told from none; it ended at 0"
+    if passed != "cannot be told":
+        said = f"at the end the gap is {end / half:.2f} times that at half of the updates"
     assert (check.passed, check.said) == (passed, said)
     assert check.verdict == ("still closing" if passed == "no" else "")
-
-
-def test_an_exempt_comparison_says_its_gaps_all_the_same(tmp_path):
-    exempt = comparison(learned={"exempt": "over-fitting begins late"})
-    check = gap_check(exempt, "reproduced", curved(tmp_path, 0.5, 0.1))
-    said = "over-fitting begins late; at the end the gap is 0.20 times that at half of the updates"
-    assert (check.passed, check.said) == ("not asked", said)
 
 
 def test_a_closing_gap_binds_either_verdict(tmp_path):
@@ -208,6 +174,7 @@ SIX = tuple("abcdef")
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
+        ({"learned": {"exempt": "late"}}, "late; at the end the gap is 0.20 times that at half of the updates"),
         ({"variants": ("a",), "than": 1.0, "learned": {"exempt": "one side"}}, "one side"),
         ({"variants": ("a",), "than": 1.0}, "there are no two sides"),
         ({"kind": "correlation", "variants": SIX, "other": "x", "relevant": 0.3}, "there are no two sides"),
@@ -216,60 +183,41 @@ SIX = tuple("abcdef")
 )
 def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said):
     row = comparison(**changes)
-    runs = curved(tmp_path, 0.5, 0.0)[: len(row.compared())]
+    runs = curved(tmp_path, 0.5, 0.1)[: len(row.compared())]
     assert gap_check(row, "reproduced", runs) == Check("gap", "not asked", said)
 
 
-def doubled(effect, by_seed, verdict="reproduced", **changes):
+EQUAL, LOG = {"kind": "equal"}, {"scale": "log", "relevant": 1.1}
+
+
+@pytest.mark.parametrize(
+    ("effect", "verdict", "by_seed", "passed", "changes"),
+    [
+        (2.0, "reproduced", [1.9, 2.0, 2.1], "yes", {}),
+        (2.0, "reproduced", [1.0, 1.0, 1.1], "yes", {}),
+        (2.0, "reproduced", [0.9, 1.0, 1.0], "no", {}),  # loses more than half
+        (2.0, "reproduced", [-2.0, -2.0, -2.0], "no", {}),  # changes sides
+        (2.0, "reproduced", [9.0, 9.0, 9.0], "yes", {}),
+        (0.1, "contradicted", [0.2, 0.3, 0.1], "yes", {}),
+        (0.1, "contradicted", [1.0, 1.1, 1.2], "no", {}),  # what matters comes with more updates
+        (-2.0, "contradicted", [-0.1, -0.1, -0.1], "yes", {}),  # no effect that matters still
+        (-2.0, "contradicted", [2.0, 2.0, 2.0], "no", {}),
+        (0.1, "reproduced", [0.5, 0.6, 0.7], "yes", EQUAL),
+        (0.1, "reproduced", [-1.5, -1.6, -1.7], "no", EQUAL),
+        (0.1, "contradicted", [-1.5, -1.6, -1.7], "yes", EQUAL),
+        (0.1, "contradicted", [0.5, 0.6, 0.7], "no", EQUAL),
+        (np.log(4.0), "reproduced", np.log([2.1, 2.1, 2.1]), "yes", LOG),  # half of a ratio is its root
+        (np.log(4.0), "reproduced", np.log([1.9, 1.9, 1.9]), "no", LOG),
+        (2.0, "reproduced", [-2.0, -2.0], "not asked", {}),
+    ],
+)
+def test_twice_the_updates_of_three_seeds_must_agree(effect, verdict, by_seed, passed, changes):
     row = comparison(doubled=("a2", "b2"), **changes)
-    return doubling_check(row, effect, verdict, np.asarray(by_seed, dtype=float))
-
-
-@pytest.mark.parametrize(
-    ("effect", "verdict", "by_seed", "passed"),
-    [
-        (2.0, "reproduced", [1.9, 2.0, 2.1], "yes"),
-        (2.0, "reproduced", [1.0, 1.0, 1.1], "yes"),
-        (2.0, "reproduced", [0.9, 1.0, 1.0], "no"),  # loses more than half
-        (2.0, "reproduced", [-2.0, -2.0, -2.0], "no"),  # changes sides
-        (2.0, "reproduced", [9.0, 9.0, 9.0], "yes"),
-        (0.1, "contradicted", [0.2, 0.3, 0.1], "yes"),
-        (0.1, "contradicted", [1.0, 1.1, 1.2], "no"),  # what matters comes with more updates
-        (-2.0, "contradicted", [-0.1, -0.1, -0.1], "yes"),  # no effect that matters still
-        (-2.0, "contradicted", [2.0, 2.0, 2.0], "no"),
-    ],
-)
-def test_twice_the_updates_must_agree(effect, verdict, by_seed, passed):
-    check = doubled(effect, by_seed, verdict)
-    assert check.passed == passed
-    assert check.said == f"the effect is {np.mean(by_seed):.3g} (3 seeds)"
+    check = doubling_check(row, effect, verdict, np.asarray(by_seed, dtype=float))
+    shown = np.exp(np.mean(by_seed)) if changes == LOG else np.mean(by_seed)
+    said = "2 seeds with twice the updates: too few" if len(by_seed) == 2 else f"the effect is {shown:.3g} (3 seeds)"
+    assert (check.passed, check.said) == (passed, said)
     assert check.verdict == ("depends on the budget" if passed == "no" else "")
-
-
-@pytest.mark.parametrize(
-    ("verdict", "by_seed", "passed"),
-    [
-        ("reproduced", [0.5, 0.6, 0.7], "yes"),
-        ("reproduced", [-1.5, -1.6, -1.7], "no"),
-        ("contradicted", [-1.5, -1.6, -1.7], "yes"),
-        ("contradicted", [0.5, 0.6, 0.7], "no"),
-    ],
-)
-def test_with_twice_the_updates_equal_stays_equal_and_unequal_unequal(verdict, by_seed, passed):
-    assert doubled(0.1, by_seed, verdict, kind="equal").passed == passed
-
-
-def test_halves_of_a_ratio_are_on_the_log_scale():
-    log = {"scale": "log", "relevant": 1.1}
-    assert doubled(np.log(4.0), np.log([2.1, 2.1, 2.1]), **log).passed == "yes"
-    check = doubled(np.log(4.0), np.log([1.9, 1.9, 1.9]), **log)
-    assert (check.passed, check.said) == ("no", "the effect is 1.9 (3 seeds)")
-
-
-def test_fewer_than_three_doubled_seeds_tell_nothing():
-    check = doubled(2.0, [-2.0, -2.0])
-    assert (check.passed, check.said) == ("not asked", "2 seeds with twice the updates: too few")
-    assert competence.DOUBLED_SEEDS == 3
 
 
 def test_what_was_not_doubled_says_that_there_was_one_budget():
@@ -361,11 +309,10 @@ def test_an_effect_is_missing_only_where_a_positive_control_shows_one(shown, ver
     runs = [*pair(4 + SPREAD, 4 - SPREAD), third]
     control = {"name": "known", "kind": "greater", "metric": "score", "variants": ("c", "b"), "relevant": 1.0}
     named = {} if shown is None else {"control": "known", "supporting": [control]}
-    (found,) = decide(paper(claim(primary=primary(), **named)), by_name(*runs), "quick")
+    found = decided(runs, paper(claim(primary=primary(), **named)))
     assert (found.verdict, found.how) == (verdict, how)
     equal = claim(primary=primary(kind="equal"), **named)  # that two are equal is an effect that is missing, too
-    (found,) = decide(paper(equal), by_name(*runs), "quick")
-    assert found.verdict == ("reproduced" if verdict == "contradicted" else "inconclusive")
+    assert decided(runs, paper(equal)).verdict == ("reproduced" if verdict == "contradicted" else "inconclusive")
 
 
 @pytest.mark.parametrize(

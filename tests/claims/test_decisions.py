@@ -6,18 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from shared.claims import effects
 from shared.claims.attempts import Ledger
 from shared.claims.outcomes import better, disagree, headline, left_open
 from shared.claims.verdicts import decide
 from tests.claims.made_runs import by_name, claim, decided, made, pair, paper, primary
 
 CORRECTED = "Holm's correction and that for earlier attempts"
-
-
-@pytest.fixture(autouse=True)
-def _fewer_resamples(monkeypatch):
-    monkeypatch.setattr(effects, "RESAMPLES", 4_000)
 
 
 def several(*values, spread=0.1, **fields):

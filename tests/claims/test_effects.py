@@ -6,26 +6,15 @@ from scipy import stats
 
 from shared.claims import effects as module
 from shared.claims.effects import effects, meets, scalars, spearman
-from shared.claims.schema import Claim
 from shared.errors import ReplicationError
 from shared.tasks.kinds import load_measures
-from tests.claims.made_runs import content, losses, made, primary, with_losses
+from tests.claims.made_runs import comparison, losses, made, with_losses
 
 RESAMPLES = 50
 
 
-@pytest.fixture(autouse=True)
-def _few_resamples(monkeypatch):
-    monkeypatch.setattr(module, "RESAMPLES", RESAMPLES)
-
-
-def comparison(**changes):
-    return Claim.model_validate(content(primary=primary(**changes))).primary
-
-
 def found(runs, **changes):
-    row = comparison(**changes)
-    return effects(row, runs, np.random.default_rng(0))
+    return effects(comparison(**changes), runs, np.random.default_rng(0))
 
 
 def numbers(**of_variants):

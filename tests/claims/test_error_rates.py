@@ -18,12 +18,6 @@ FALSE = 0.05
 FAST = {"learned": {"exempt": "nothing was trained"}}
 
 
-@pytest.fixture(autouse=True)
-def _fewer_resamples(monkeypatch):
-    """Enough, since the variation between seeds is not drawn but known."""
-    monkeypatch.setattr(effects, "RESAMPLES", 1_000)
-
-
 def scores(rng, papers, claims, seeds, correlation=0.0):
     """Scores (2, papers, claims, seeds) of pairs of variants that do not differ."""
     first, other = rng.normal(size=(2, papers, claims, seeds))

@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shared.claims import effects
 from tests.claims.made_runs import UNIT, decided, made, pair, with_losses
 
-RESAMPLES = 4_000
 SIX = tuple("abcdef")
-
-
-@pytest.fixture(autouse=True)
-def _fewer_resamples(monkeypatch):
-    monkeypatch.setattr(effects, "RESAMPLES", RESAMPLES)
 
 
 def of(value, **changes):
