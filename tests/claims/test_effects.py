@@ -1,16 +1,18 @@
 """One effect for every seed, of every kind of comparison, against plain computations."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from shared.claims import effects as module
-from shared.claims.effects import effects, meets, scalars, spearman
+from shared.claims.effects import effects, meets, spearman
 from shared.errors import ReplicationError
-from shared.tasks.kinds import load_measures
-from tests.claims.made_runs import comparison, losses, made, with_losses
+from tests.claims.made_runs import comparison, made, with_losses
 
 RESAMPLES = 50
+LOG, ALONE = {"scale": "log", "relevant": 1.1}, {"variants": ("a",), "than": 2.0}
 
 
 def found(runs, **changes):
@@ -22,39 +24,30 @@ def numbers(**of_variants):
     return [made(variant, {"score": row}) for variant, row in of_variants.items()]
 
 
-def refusal(runs, **changes):
-    with pytest.raises(ReplicationError) as refused:
-        found(runs, **changes)
-    return str(refused.value)
+def with_others(names, first, second):
+    """Runs that have a score and another number: tables (variants, seeds)."""
+    return [made(v, {"score": x, "other": y}) for v, x, y in zip(names, first, second, strict=True)]
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"kind": "greater"}, [2.0, -1.0]),
-        ({"kind": "less"}, [-2.0, 1.0]),
-        ({"kind": "equal"}, [2.0, -1.0]),
-        ({"kind": "greater", "scale": "log", "relevant": 1.1}, np.log([3.0, 0.75])),
-        ({"kind": "less", "scale": "log", "relevant": 1.1}, np.log([1 / 3.0, 4 / 3.0])),
+        ({"kind": "greater"}, [2.0, -3.0]),
+        ({"kind": "less"}, [-2.0, 3.0]),
+        ({"kind": "equal"}, [2.0, -3.0]),
+        ({"kind": "greater", **LOG}, np.log([3.0, 0.25])),
+        ({"kind": "less", **LOG}, np.log([1 / 3.0, 4.0])),
+        ({"kind": "greater", **ALONE}, [1.0, -1.0]),
+        ({"kind": "less", **ALONE}, [-1.0, 1.0]),
+        ({"kind": "greater", **ALONE, **LOG}, np.log([1.5, 0.5])),
     ],
 )
-def test_a_seed_has_the_difference_of_its_pair_in_the_claim_s_direction(changes, expected):
-    result = found(numbers(a=[3.0, 3.0], b=[1.0, 4.0]), **changes)
+def test_a_seed_has_the_difference_of_its_pair_or_of_a_number_in_the_claim_s_direction(changes, expected):
+    sides = {"a": 2.0} if "than" in changes else {"a": 2.0, "b": 2.5}
+    result = found(numbers(a=[3.0, 1.0], b=[1.0, 4.0])[: len(sides)], **changes)
     assert result.values == pytest.approx(expected)
     assert result.draws == pytest.approx(np.repeat(np.array(expected)[:, None], RESAMPLES, axis=1))
-    assert (result.seeds, result.sides, result.n, result.drawn_of) == ((1, 2), {"a": 3.0, "b": 2.5}, None, "")
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"kind": "greater", "than": 2.0}, [1.0, -1.0]),
-        ({"kind": "less", "than": 2.0}, [-1.0, 1.0]),
-        ({"kind": "greater", "than": 2.0, "scale": "log", "relevant": 1.1}, np.log([1.5, 0.5])),
-    ],
-)
-def test_one_variant_is_compared_with_a_number(changes, expected):
-    assert found(numbers(a=[3.0, 1.0]), variants=("a",), **changes).values == pytest.approx(expected)
+    assert (result.seeds, result.sides, result.n, result.drawn_of) == ((1, 2), sides, None, "")
 
 
 def test_seeds_that_both_sides_have_are_pairs_whatever_their_order():
@@ -75,8 +68,7 @@ def test_a_trend_is_the_least_squares_slope_per_step(kind, sign):
 
 
 def test_a_trend_of_logarithms_is_the_rate_per_step():
-    runs = numbers(a=[2.0], b=[6.0], c=[18.0])
-    result = found(runs, kind="rises", variants=tuple("abc"), scale="log", relevant=1.1)
+    result = found(numbers(a=[2.0], b=[6.0], c=[18.0]), kind="rises", variants=tuple("abc"), **LOG)
     assert np.exp(result.values) == pytest.approx([3.0])
 
 
@@ -84,24 +76,21 @@ def test_a_trend_of_logarithms_is_the_rate_per_step():
 def test_a_correlation_is_spearman_s_of_every_seed(sign, times):
     first, second = np.random.default_rng(2).integers(0, 5, size=(2, 7, 4)).astype(float)
     names = tuple("abcdefg")
-    runs = [made(v, {"score": x, "other": y}) for v, x, y in zip(names, first, second, strict=True)]
     expected = [times * stats.spearmanr(first[:, seed], second[:, seed]).statistic - 0.2 for seed in range(4)]
     changes = {"kind": "correlation", "variants": names, "other": "other", "than": 0.2, "relevant": 0.3, "sign": sign}
-    assert found(runs, **changes).values == pytest.approx(expected)
+    assert found(with_others(names, first, second), **changes).values == pytest.approx(expected)
 
 
 def test_how_well_seeds_agree_is_their_own_correlation():
     first, second = np.random.default_rng(6).normal(size=(2, 7, 3)) + np.arange(7.0)[:, None]
     names = tuple("abcdefg")
-    runs = [made(v, {"score": x, "other": y}) for v, x, y in zip(names, first, second, strict=True)]
     own = [
         np.mean([stats.spearmanr(table[:, i], table[:, j]).statistic for i, j in ((0, 1), (0, 2), (1, 2))])
         for table in (first, second)
     ]
     changes = {"kind": "correlation", "variants": names, "other": "other", "relevant": 0.3}
-    assert found(runs, **changes).repeats == pytest.approx(np.sqrt(own[0] * own[1]))
-    alone = [made(v, {"score": x[:1], "other": y[:1]}) for v, x, y in zip(names, first, second, strict=True)]
-    assert found(alone, **changes).repeats == 1.0
+    assert found(with_others(names, first, second), **changes).repeats == pytest.approx(np.sqrt(own[0] * own[1]))
+    assert found(with_others(names, first[:, :1], second[:, :1]), **changes).repeats == 1.0
     assert found(numbers(a=[3.0, 1.0], b=[2.0, 5.0])).repeats == 1.0
 
 
@@ -126,18 +115,13 @@ def test_examples_are_resampled_alike_for_both_sides_and_all_seeds():
 def test_seeds_with_data_of_their_own_have_their_own_examples_and_nothing_is_resampled():
     """The second seed has its short examples elsewhere, and more of them."""
     lengths = {1: [3, 3, 9, 9], 2: [9, 3, 3, 3]}
-    losses = {"a": {1: [1.0, 2.0, 50.0, 60.0], 2: [70.0, 4.0, 5.0, 6.0]}, "b": {1: [0.0] * 4, 2: [0.0] * 4}}
-    runs = []
-    for variant, of_seeds in losses.items():
-        examples = {
-            seed: [
-                {"id": str(i), "split": "test", "nll": nll, "tokens": 1, "source_length": length}
-                for i, (nll, length) in enumerate(zip(row, lengths[seed], strict=True))
-            ]
-            for seed, row in of_seeds.items()
-        }
-        runs.append(made(variant, {"nll_per_token": [1.0, 1.0]}, examples=examples))
-        vars(runs[-1])["drawn_anew"] = True
+    scores = {"a": np.array([[1.0, 2.0, 50.0, 60.0], [70.0, 4.0, 5.0, 6.0]]), "b": np.zeros((2, 4))}
+    runs = [with_losses(variant, table) for variant, table in scores.items()]
+    for run in runs:
+        vars(run)["drawn_anew"] = True
+        for seed, examples in run.examples.items():
+            for example, length in zip(examples, lengths[seed], strict=True):
+                example["source_length"] = length
     result = found(runs, metric="nll_per_token", where={"source_length": (1, 5)})
     assert result.values == pytest.approx([1.5, 5.0])
     assert result.draws == pytest.approx(np.repeat([[1.5], [5.0]], RESAMPLES, axis=1))
@@ -211,32 +195,9 @@ def test_a_correlation_of_examples_and_a_number_of_whole_runs():
     assert both[1].sides["a"] == pytest.approx(np.mean(table["other"][0]))
 
 
-def test_runs_without_a_common_seed_are_refused():
-    runs = [made("a", {"score": [1.0]}, seeds=(1,)), made("b", {"score": [1.0]}, seeds=(101,))]
-    assert refusal(runs) == "'primary': a and b share no seed, and only equal seeds are compared."
-
-
-def test_a_metric_that_a_seed_lacks_is_named():
-    runs = numbers(a=[1.0, 2.0], b=[1.0, 2.0])
-    expected = f"{runs[0].folder / 'metrics.json'} has no 'speed' for every seed; "
-    assert refusal(runs, metric="speed").startswith(expected)
-    with pytest.raises(ReplicationError, match="no 'speed' for every seed"):
-        scalars(runs[1], "speed")
-    assert scalars(runs[1], "score").tolist() == [1.0, 2.0]
-
-
-def test_examples_of_other_test_sets_cannot_be_paired():
-    scores = np.ones((2, 5))
-    other = losses(scores)
-    other[2][3]["id"] = "x"
-    broken = made("b", {"nll_per_token": [1.0, 1.0]}, examples=other)
-    message = refusal([with_losses("a", scores), broken], metric="nll_per_token")
-    assert message.startswith("the test examples of b, seed 2, cannot be paired: example 3 is 'x', not '3'; ")
-    short = with_losses("b", scores[:, :4])
-    assert "cannot be paired: there are 4, not 5" in refusal([with_losses("a", scores), short], metric="nll_per_token")
-
-
 SCORES = np.ones((2, 6))
+OTHER = with_losses("b", SCORES)
+OTHER.examples[2][3]["id"] = "x"
 PLAIN = [with_losses("a", SCORES, source_length=[1] * 6), with_losses("b", SCORES, source_length=[1] * 6)]
 KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v in "ab"]
 
@@ -244,6 +205,11 @@ KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v
 @pytest.mark.parametrize(
     ("runs", "changes", "message"),
     [
+        ([made("a", {"score": [1.0]}, seeds=(1,)), made("b", {"score": [1.0]}, seeds=(101,))], {"metric": "score"},
+         "'primary': a and b share no seed, and only equal seeds are compared."),
+        (numbers(a=[1.0, 2.0], b=[1.0, 2.0]), {"metric": "speed"}, "a/metrics.json has no 'speed' for every seed; "),
+        ([PLAIN[0], OTHER], {}, "examples of b, seed 2, cannot be paired: example 3 is 'x', not '3'; "),
+        ([PLAIN[0], with_losses("b", SCORES[:, :4])], {}, "cannot be paired: there are 4, not 6"),
         (PLAIN, {"where": {"split": "nowhere"}}, "no test example of made/a meets {'split': 'nowhere'}."),
         (PLAIN, {"where": {"id": (1.0, 5.0)}}, "'id' is no number of every test example of made/a; choose from nll, "),
         (PLAIN, {"where": {"sauce_length": (1.0, 5.0)}}, "'sauce_length' is no number of every test example of made/a"),
@@ -253,21 +219,18 @@ KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v
         (PLAIN, {"over": {"bins": ((1, 5), (30, 40))}}, "fill fewer than two bins of source_length"),
         (KIN, {"over": {"bins": ((0, 2), (3, 5))}}, "there are no slopes over examples that have families."),
         (numbers(a=[1.0], b=[1.0]), {"metric": "score", "over": {"bins": 3}}, "a slope needs a metric that test"),
-        (
-            numbers(a=[1.0], b=[0.0]),
-            {"metric": "score", "scale": "log", "relevant": 1.1},
-            "'scale: log' needs positive numbers, and score is not in made/a or made/b.",
-        ),
+        (numbers(a=[1.0], b=[0.0]), {"metric": "score", **LOG},
+         "'scale: log' needs positive numbers, and score is not in made/a or made/b."),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_compared_says_why(runs, changes, message):
-    assert message in refusal(runs, **{"metric": "nll_per_token"} | changes)
+    with pytest.raises(ReplicationError, match=re.escape(message)):
+        found(runs, **{"metric": "nll_per_token"} | changes)
 
 
 @pytest.mark.parametrize(("scale", "reach"), [("plain", 16.0), ("log", np.log(88 / 24) - np.log(72 / 40))])
 def test_seeds_on_one_point_of_a_grid_agree_no_better_than_its_steps(monkeypatch, scale, reach):
     """Five seeds of 80 and of 32, in steps of 16: either may be 8 more or less, the same in all seeds."""
-    load_measures()
     monkeypatch.setattr(module, "RESAMPLES", 2_000)
     runs = [
         made(variant, {"recl_all_10": [length] * 5, "recl_all_step": [16.0] * 5})
@@ -282,7 +245,6 @@ def test_seeds_on_one_point_of_a_grid_agree_no_better_than_its_steps(monkeypatch
 
 
 def test_a_number_below_its_step_stays_positive():
-    load_measures()
     runs = [made(name, {"recl_all_10": [8.0, 8.0], "recl_all_step": [16.0, 16.0]}) for name in ("a", "b")]
     result = found(runs, metric="recl_all_10", scale="log", relevant=1.5)
     assert np.isfinite(result.draws).all()
