@@ -12,6 +12,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 SCORER = BLEU(tokenize="none")
+SWING = 0.002  # of a seed's chances
 WORDS = [a + b for a in "bdfgklmnprst" for b in ("alo", "emi", "ira", "onu", "uke")]
 
 
@@ -25,21 +26,13 @@ class Variant:
     attention: float | None = None
     parameters: int = 500_000
     updates: int = 400
-    swing: float = 0.002
-    beyond: int | None = None
     operations: float | None = None
-    heads: tuple[int, int] | None = None
 
 
 TRANSLATORS = {
     "rnnsearch-50": Variant("generated", 0.995, 0.0003, attention=0.92),
-    "rnnsearch-50-long": Variant("generated", 0.999, 0.0005, attention=0.93, updates=800),
-    "rnnsearch-30": Variant("generated", 0.995, 0.001, attention=0.94, beyond=10),
     "rnnencdec-50": Variant("generated", 0.95, 0.035, parameters=300_000),
-    "rnnencdec-50-matched": Variant("generated", 0.97, 0.03, parameters=505_000),
     "rnnencdec-30": Variant("generated", 0.94, 0.04, parameters=300_000),
-    "corpus-rnnsearch": Variant("corpus", 0.62, 0.003, attention=None, parameters=4_100_000, updates=1_300),
-    "corpus-rnnencdec": Variant("corpus", 0.55, 0.012, parameters=3_900_000, updates=1_300),
 }
 
 
@@ -50,7 +43,7 @@ def build(folder: Path, variants=TRANSLATORS, *, seeds=(1, 2, 3), examples=120) 
         scores = {}
         for seed in seeds:
             rng = random.Random(f"{name} {seed}")
-            shift = rng.gauss(0.0, variant.swing)
+            shift = rng.gauss(0.0, SWING)
             rows = [example(index, *pair, variant, shift, rng) for index, pair in enumerate(sources)]
             write_examples(folder / name / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", rows)
             scores[seed] = summary(rows)
@@ -59,8 +52,6 @@ def build(folder: Path, variants=TRANSLATORS, *, seeds=(1, 2, 3), examples=120) 
             write_run(folder / name / "train" / f"seed{seed}", name, variant, seed, rng)
             if name in ("rnnsearch-50", "corpus-rnnsearch"):
                 write_attention(folder / name / "evaluation" / f"seed{seed}" / "attention.npz", sources, rng)
-            if variant.heads is not None:
-                write_heads(folder / name / "evaluation" / f"seed{seed}" / "heads.npz", sources, *variant.heads)
         write_metrics(folder / name, name, variant.task, scores)
     return folder
 
@@ -92,8 +83,6 @@ def sentences(task: str, examples: int) -> list[tuple[str, list[str], list[str]]
 def example(index, split, source, target, variant, shift, rng):
     length = len(source)
     chance = variant.right - variant.fall * length + shift
-    if variant.beyond is not None and length > variant.beyond:
-        chance -= 0.03 * (length - variant.beyond)
     chance = min(1.0, max(0.02, chance))
     output = [word if rng.random() < chance else rng.choice(WORDS) for word in target]
     nll = sum(-math.log(chance) * rng.uniform(0.5, 1.5) for _ in range(length + 1)) + 0.01
@@ -103,8 +92,6 @@ def example(index, split, source, target, variant, shift, rng):
         "hypothesis": " ".join(output), "source_length": length, "reference_length": length, "nll": nll,
         "tokens": length + 1, "bleu": statistics, "exact": int(output == target), "unknown": index % 3 == 0,
     }  # fmt: skip
-    if variant.task == "corpus":
-        row |= {"hypothesis_known": row["hypothesis"], "bleu_known": statistics}
     if variant.attention is not None:
         offsets = [0 if rng.random() < variant.attention else rng.choice((-2, -1, -1, 1, 1, 3)) for _ in target]
         hits = offsets.count(0)
@@ -122,8 +109,6 @@ def summary(rows):
         "bleu": bleu.score, "chrf": min(100.0, 20.0 + 0.8 * bleu.score), "nll_per_token": mean,
         "perplexity": math.exp(mean), "exact_match": sum(row["exact"] for row in rows) / len(rows),
     }  # fmt: skip
-    if "bleu_known" in rows[0]:
-        found["bleu_known"] = bleu.score
     if "alignment" in rows[0]:
         hits, words = (sum(row["alignment"][key] for row in rows) for key in ("hits", "words"))
         found |= {"alignment_accuracy": hits / words, "aer": 1.0 - hits / words}

@@ -55,20 +55,16 @@ def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
         load_results(runs, None, ["c"])
 
 
-def test_no_runs_at_all(tmp_path):
-    with pytest.raises(ReplicationError, match="no evaluated variant"):
-        load_results(tmp_path)
-
-
-def test_seeds_with_other_examples_are_refused(runs):
-    rewrite(runs / "a/evaluation/seed2/examples.jsonl.gz", lambda rows: rows[:5] + rows[6:])
-    with pytest.raises(ReplicationError, match=r"a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"):
-        _ = RunResults.load(runs / "a").examples
-
-
-def test_a_truncated_list_of_examples_is_refused(runs):
-    rewrite(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
-    with pytest.raises(ReplicationError, match="there are 10, not 12"):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows[:5] + rows[6:], "a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"),
+        (lambda rows: rows[:-2], "there are 10, not 12"),
+    ],
+)
+def test_seeds_with_other_examples_are_refused(runs, change, said):
+    rewrite(runs / "a/evaluation/seed2/examples.jsonl.gz", change)
+    with pytest.raises(ReplicationError, match=said):
         _ = RunResults.load(runs / "a").examples
 
 
