@@ -27,6 +27,15 @@ def claim(number=1, *, primary=None, **more):
     return content | ({} if primary is None else {"primary": primary})
 
 
+def entry(name="T99-C1", verdict="reproduced", at="quick", **lead):
+    """An entry of claims.json of a report at the scale ``at``, as far as summaries read it."""
+    lead = {"kind": "greater", "scale": "plain", "effect": 6.0, "relevant": 2.0, "interval": (4.0, 8.0), "unit": "BLEU",
+            "seeds": [1, 2, 3, 4, 5], "paper": None} | lead  # fmt: skip
+    return {"id": name, "paper": "P", "statement": "s", "verdict": verdict, "how": "", "in_short": None, "lead": lead,
+            "evidence": "generated", "budget": "one budget", "agreeing": 0, "supporting": 0,
+            "scale": at}  # fmt: skip
+
+
 def paper_folder(folder: Path, *claims, paper="bahdanau", **more) -> Path:
     """Write claims.yaml beside a copy of the paper.yaml of ``paper``; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)

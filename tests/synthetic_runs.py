@@ -141,6 +141,20 @@ def write_examples(path, rows):
         lines.writelines(json.dumps(row) + "\n" for row in rows)
 
 
+def rewrite_examples(path, change):
+    """Replace the list of examples of a file by what ``change`` makes of it."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    write_examples(path, change(rows))
+
+
+def change_json(path, change):
+    """Read, change in place, write."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
 def write_run(folder, name, variant, seed, rng):
     record = {
         "git_commit": "3f2c9d1e5b7a", "git_dirty": False, "dvc_lock_sha256": "ab" * 32, "parameters": {},

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -50,18 +50,8 @@ def test_every_call_of_a_socket_is_refused_by_name(way: str) -> None:
 
 
 def test_a_thread_is_refused_too() -> None:
-    caught: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            socket.getaddrinfo(NAME, 80)
-        except OSError as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    thread.join()
-    assert [type(error) for error in caught] == [PermissionError]
+    with ThreadPoolExecutor() as threads, pytest.raises(PermissionError):
+        threads.submit(socket.getaddrinfo, NAME, 80).result()
 
 
 def test_a_program_that_a_test_starts_finds_no_network(network: Network) -> None:

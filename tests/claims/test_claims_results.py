@@ -1,6 +1,5 @@
 """Reading runs back, whole and damaged."""
 
-import gzip
 import json
 import shutil
 
@@ -8,7 +7,7 @@ import pytest
 
 from shared.claims.results import RunResults, load_results
 from shared.errors import ReplicationError
-from tests.synthetic_runs import Variant, build, skip
+from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, skip
 
 TWO = {"a": Variant("generated", 0.9, attention=0.9), "b": Variant("generated", 0.6)}
 
@@ -16,13 +15,6 @@ TWO = {"a": Variant("generated", 0.9, attention=0.9), "b": Variant("generated", 
 @pytest.fixture
 def runs(tmp_path):
     return build(tmp_path / "runs", TWO, examples=12)
-
-
-def rewrite(path, change):
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    with gzip.open(path, "wt", encoding="utf-8") as lines:
-        lines.writelines(json.dumps(row) + "\n" for row in change(rows))
 
 
 def test_everything_is_read_back(runs):
@@ -34,10 +26,8 @@ def test_everything_is_read_back(runs):
 
 
 def test_seeds_are_ordered_as_numbers(runs):
-    path = runs / "a" / "metrics.json"
-    content = json.loads(path.read_text())
-    content["seeds"] = {"10": {"bleu": 1.0}, "9": {"bleu": 2.0}}
-    path.write_text(json.dumps(content))
+    seeds = {"10": {"bleu": 1.0}, "9": {"bleu": 2.0}}
+    change_json(runs / "a" / "metrics.json", lambda content: content.update(seeds=seeds))
     assert RunResults.load(runs / "a").seeds == (9, 10)
 
 
@@ -63,13 +53,13 @@ def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
     ],
 )
 def test_seeds_with_other_examples_are_refused(runs, change, said):
-    rewrite(runs / "a/evaluation/seed2/examples.jsonl.gz", change)
+    rewrite_examples(runs / "a/evaluation/seed2/examples.jsonl.gz", change)
     with pytest.raises(ReplicationError, match=said):
         _ = RunResults.load(runs / "a").examples
 
 
 def test_seeds_with_data_of_their_own_may_have_other_examples(runs):
-    rewrite(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
+    rewrite_examples(runs / "a/evaluation/seed3/examples.jsonl.gz", lambda rows: rows[:-2])
     costs = {"parameters": {"corpus": {"draws": "each_seed"}}}
     (runs / "a/evaluation/costs.json").write_text(json.dumps(costs))
     run = RunResults.load(runs / "a")
@@ -95,10 +85,12 @@ def test_broken_metrics_are_refused(runs, content):
 @pytest.fixture
 def ensemble(runs):
     """Variant a, its seeds 2 and 3 judged together as well."""
-    path = runs / "a" / "metrics.json"
-    content = json.loads(path.read_text())
-    content |= {"ensemble": {"bleu": 99.0}, "seeds": {k: content["seeds"][k] for k in ("2", "3")}}
-    path.write_text(json.dumps(content))
+
+    def join(content):
+        del content["seeds"]["1"]
+        content["ensemble"] = {"bleu": 99.0}
+
+    change_json(runs / "a" / "metrics.json", join)
     shutil.copytree(runs / "a/evaluation/seed3", runs / "a/evaluation/ensemble")
     return load_results(runs)["a-ensemble"]
 

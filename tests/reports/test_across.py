@@ -15,7 +15,8 @@ from shared.reports.document import Figure, Heading, Table, parts, plain_text
 from shared.reports.runs import run_entries
 from shared.reports.site import Replicated, across_papers, beside_the_papers, main_page
 from shared.reports.verdicts import Report
-from tests.synthetic_runs import Variant, build
+from tests.made_claims import entry
+from tests.synthetic_runs import Variant, build, change_json
 
 VARIANTS = {
     "attentive": Variant("generated", 0.97, operations=2e15, parameters=1_000),
@@ -29,10 +30,9 @@ FLOOR = Floor(metric="bleu", at_least=75.0, because="it is a test")
 def entries(tmp_path):
     build(tmp_path / "runs", VARIANTS, examples=60)
     for path in sorted((tmp_path / "runs").glob("*/train/*/run.json")):
-        record = json.loads(path.read_text())
         corpus = {"dataset": "made-up", "tokenizer": {"size": 10}}
         more = {"parameters": {"corpus": corpus}, "fingerprint": path.parts[-4], "processor_seconds": 90.0}
-        path.write_text(json.dumps(record | more))
+        change_json(path, lambda record, more=more: record.update(more))
     return run_entries(load_results(tmp_path / "runs"), {"generated": FLOOR})
 
 
@@ -57,10 +57,8 @@ def test_an_entry_has_scores_with_intervals_and_costs(entries):
 
 def test_a_score_that_is_no_number_in_some_seed_is_left_out(entries, tmp_path):
     shutil.rmtree(tmp_path / "runs" / "plain" / "evaluation")  # else it is computed from the examples
-    path = tmp_path / "runs" / "plain" / "metrics.json"
-    metrics = json.loads(path.read_text())
-    metrics["seeds"]["1"]["perplexity"] = float("nan")
-    path.write_text(json.dumps(metrics))
+    metrics = tmp_path / "runs" / "plain" / "metrics.json"
+    change_json(metrics, lambda content: content["seeds"]["1"].update(perplexity=float("nan")))
     found = run_entries(load_results(tmp_path / "runs"), {})
     assert [entry["scores"].keys() - {"perplexity"} == entry["scores"].keys() for entry in found] == [False, True]
     assert across_papers([report(tmp_path, "first", found[1:]), report(tmp_path, "second", found)], tmp_path)
@@ -122,13 +120,6 @@ def test_a_damaged_file_is_named(entries, tmp_path):
         across_papers([damaged], tmp_path)
 
 
-def entry(name, paper, **lead):
-    shown = {"kind": "greater", "effect": 1.0, "interval": [0.5, 1.5], "relevant": 0.5, "scale": "plain",
-             "unit": "BLEU", "seeds": [1, 2, 3, 4, 5], "paper": paper} | lead  # fmt: skip
-    return {"id": name, "statement": "s", "verdict": "reproduced", "how": "", "lead": shown, "evidence": "generated",
-            "budget": "", "agreeing": 0, "supporting": 0, "scale": "quick", "paper": "P"}  # fmt: skip
-
-
 def replicated(folder, *claims):
     own = folder / "quick" / "p"
     own.mkdir(parents=True, exist_ok=True)
@@ -139,8 +130,9 @@ def replicated(folder, *claims):
 def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
     drawn, draw = [], site.draw_forest
     monkeypatch.setattr(site, "draw_forest", lambda effects, *more: (drawn.extend(effects), draw(effects, *more)))
-    ratio = entry("T-C3", 1.2, scale="log", effect=1.1, interval=None, relevant=1.05)
-    claims = [entry("T-C1", 2.0), entry("T-C2", None), ratio]
+    plain = entry("T-C1", paper=2.0, effect=1.0, interval=[0.5, 1.5])
+    ratio = entry("T-C3", paper=1.2, scale="log", effect=1.1, interval=None, relevant=1.05)
+    claims = [plain, entry("T-C2"), ratio]
     blocks = beside_the_papers(replicated(tmp_path, *claims), tmp_path)
     (figure,) = (block for block in blocks if isinstance(block, Figure))
     assert figure.path == tmp_path / "figures" / "beside.png"
@@ -153,14 +145,14 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
 
 
 def test_an_effect_of_nothing_has_no_shares(tmp_path):
-    *_, table = beside_the_papers(replicated(tmp_path, entry("T-C1", 0.0)), tmp_path)
+    *_, table = beside_the_papers(replicated(tmp_path, entry("T-C1", paper=0.0)), tmp_path)
     assert isinstance(table, Table)
-    assert beside_the_papers(replicated(tmp_path, entry("T-C1", None)), tmp_path) == []
+    assert beside_the_papers(replicated(tmp_path, entry("T-C1")), tmp_path) == []
 
 
 def test_the_page_says_of_which_commits_its_runs_are(tmp_path):
-    first = entry("T-C1", None) | {"commits": ["c" * 40, "d" * 40 + " with changes"], "ended": "2026-02-01T10:00:00"}
-    claims = [first, entry("T-C2", None) | {"commits": ["c" * 40], "ended": "2026-03-01T10:00:00"}]
+    first = entry("T-C1") | {"commits": ["c" * 40, "d" * 40 + " with changes"], "ended": "2026-02-01T10:00:00"}
+    claims = [first, entry("T-C2") | {"commits": ["c" * 40], "ended": "2026-03-01T10:00:00"}]
     said = [plain_text(block.text) for block in main_page(replicated(tmp_path, *claims), tmp_path, {})
             if hasattr(block, "text")]  # fmt: skip
     assert f"The runs behind these verdicts are of the commits {'c' * 12}, {'d' * 12} with changes. The last one " \

@@ -19,7 +19,7 @@ from shared.reports.page import render
 from shared.reports.terminal import print_verdicts
 from shared.reports.verdicts import claim_row, effect_text
 from tests.conftest import ROOT
-from tests.made_claims import REPLICATIONS, claim, compared
+from tests.made_claims import REPLICATIONS, claim, compared, entry
 from tests.synthetic_runs import Variant, build, study
 
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -181,15 +181,6 @@ def test_the_command_makes_the_runs_behind_a_verdict_those_of_another_paper_ther
     runs = f"replications/p/{scale}/dvc.yaml:evaluate@f \\\n  replications/other/{scale}/dvc.yaml:evaluate@a\n"
     assert f"{first}dvc repro {runs}" in text
     assert [line for line in text.splitlines() if line.startswith("| not run | ")] == []
-
-
-def entry(name="T1-C1", verdict="reproduced", *, in_short=None, **lead):
-    """An entry of claims.json, as far as summaries read it."""
-    lead = {"kind": "greater", "scale": "plain", "effect": 6.0, "relevant": 2.0, "interval": (4.0, 8.0), "unit": "BLEU",
-            "seeds": [1, 2, 3, 4, 5], "paper": None} | lead  # fmt: skip
-    return {"id": name, "statement": "s", "verdict": verdict, "how": "", "in_short": in_short, "lead": lead,
-            "evidence": "generated", "budget": "one budget", "agreeing": 0, "supporting": 0,
-            "scale": "quick"}  # fmt: skip
 
 
 def test_effects_are_in_units_of_the_smallest_that_matters():

@@ -16,7 +16,7 @@ from shared.reports.report import write_report
 from shared.reports.site import FIELDS, summarize
 from shared.reports.stored import NAME, read_part
 from shared.reports.verdicts import Report
-from tests.made_claims import claim, paper_folder
+from tests.made_claims import claim, entry, paper_folder
 from tests.reports.test_report import loss, readme
 from tests.synthetic_runs import TRANSLATORS, build
 
@@ -40,9 +40,9 @@ def root(tmp_path_factory):
     for scale, out in (("quick", quick), ("bench", bench)):
         write_report(paper, runs, out, scale=scale, evidence=dict.fromkeys(SHOWN, "generated"))
     entries = json.loads((bench / "claims.json").read_text())
-    for entry in entries:
-        entry |= {"verdict": BENCH[entry["id"]], "evidence": "standard data", "how": ""}
-        entry |= {} if entry["verdict"] != "not tested" else {"lead": None, "reason": "no run could"}
+    for each in entries:
+        each |= {"verdict": BENCH[each["id"]], "evidence": "standard data", "how": ""}
+        each |= {} if each["verdict"] != "not tested" else {"lead": None, "reason": "no run could"}
     (bench / "claims.json").write_text(json.dumps(entries))
     top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")
     summarize(root / "reports", [top, own], {"bahdanau": Paper.load(paper / "paper.yaml")})
@@ -150,11 +150,9 @@ def test_the_summary_counts_what_further_seeds_have_confirmed(confirmed, said):
 def test_of_three_scales_only_those_that_disagree_are_said_to(tmp_path, quick, bench, paper_scale, said):
     reports = []
     for scale, verdict in {"quick": quick, "bench": bench, "paper_scale": paper_scale}.items():
-        entry = {"id": "T1-C1", "evidence": "generated", "verdict": verdict, "scale": scale}
-        entry |= {"how": "", "lead": None, "agreeing": 0, "supporting": 0, "statement": "s"}
         folder = tmp_path / scale / "paper"
         folder.mkdir(parents=True)
-        (folder / "claims.json").write_text(json.dumps([entry]))
+        (folder / "claims.json").write_text(json.dumps([entry("T1-C1", verdict, scale)]))
         reports.append(Report(folder))
     found = Replicated(reports)
     assert found.row(found.claims[0], tmp_path)[-1] == said

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from shared.errors import ReplicationError
-from shared.reports.paper import Column, Paper, PaperTable
+from shared.reports.paper import Paper
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("replications/*/paper.yaml"))
@@ -70,10 +70,3 @@ def test_the_claimed_differences_are_those_of_table_1():
 def test_wrong_facts_are_refused(tmp_path, change, message):
     with pytest.raises(ReplicationError, match=message):
         Paper.load(changed(tmp_path / "paper.yaml", change))
-
-
-def test_a_row_may_have_metrics_of_its_own():
-    column = {"key": "bleu", "title": "BLEU", "metric": "bleu"}
-    rows = [{"label": "plain", "bleu": 1.0}, {"label": "replaced", "bleu": 2.0, "metrics": {"bleu": "bleu_replaced"}}]
-    table = PaperTable(id="t1", title="t", where="w", provenance="M", columns=(Column(**column),), rows=rows)
-    assert [row.metric(table.columns[0]) for row in table.rows] == ["bleu", "bleu_replaced"]

@@ -8,7 +8,7 @@ import pytest
 from shared.claims.results import load_results
 from shared.reports.document import Bullets, Details, Paragraph, Table, plain_text
 from shared.reports.plans import Frozen, deciding_records, end_of, plan_blocks, since_frozen, stale_variants, standing
-from tests.synthetic_runs import Variant, build
+from tests.synthetic_runs import Variant, build, change_json
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,8 @@ SETTINGS = {"corpus": {"size": 1}, "model": {"width": 2}, "training": {"updates"
 def results(tmp_path):
     build(tmp_path, {"good": Variant("generated", 0.9), "poor": Variant("generated", 0.8)}, examples=5)
     for path in tmp_path.glob("*/train/*/run.json"):
-        change(path, parameters=SETTINGS, git_commit="abc", git_dirty=False)
+        change_json(path, lambda record: record.update(parameters=SETTINGS, git_commit="abc", git_dirty=False))
     return load_results(tmp_path)
-
-
-def change(path, **entries):
-    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
 
 
 def said(folder, stale=()):
@@ -125,7 +121,7 @@ def test_clean_runs_of_todays_settings_are_current(results, tmp_path):
     ],
 )
 def test_a_seed_that_nobody_can_repeat_is_said(results, tmp_path, changes, stale, expected):
-    change(tmp_path / "good" / "train" / "seed2" / "run.json", **changes)
+    change_json(tmp_path / "good" / "train" / "seed2" / "run.json", lambda record: record.update(changes))
     (tmp_path / "good/evaluation/costs.json").write_text(
         '{"fingerprints": {"2": "old"}}' if "fing" in str(changes) else "{}"
     )

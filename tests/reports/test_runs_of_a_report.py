@@ -1,7 +1,5 @@
 """What a report says of its runs, their data and whether they have learned."""
 
-import gzip
-import json
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,7 +18,7 @@ from shared.reports.runs import beside_the_paper, cost, learned_blocks, our_resu
 from shared.tasks.translation.heatmaps import SideBySide
 from shared.tasks.translation.report import REPORT, ScoresByLength
 from tests.reports.drawing import draw_all
-from tests.synthetic_runs import Variant, build, write_metrics
+from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, write_metrics
 
 VARIANTS = {
     "attentive": Variant("generated", 0.95, 0.01, attention=0.9),
@@ -28,28 +26,19 @@ VARIANTS = {
     "poor": Variant("generated", 0.5, 0.02),
     "aligner": Variant("generated", 0.9, attention=0.8, parameters=7),
 }
-TRANSLATED = ("hypothesis", "nll", "tokens", "bleu", "exact")
+TRANSLATED = {"hypothesis", "nll", "tokens", "bleu", "exact"}
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Four variants: one also as an ensemble, and an aligner, which translates nothing."""
     folder = build(tmp_path_factory.mktemp("runs"), VARIANTS, examples=60, seeds=(1, 2))
-    change(folder / "attentive/metrics.json", lambda content: content.update(ensemble=together(content)))
+    change_json(folder / "attentive/metrics.json", lambda content: content.update(ensemble=together(content)))
     shutil.copytree(folder / "attentive/evaluation/seed1", folder / "attentive/evaluation/ensemble")
-    change(folder / "aligner/metrics.json", only_alignments)
+    change_json(folder / "aligner/metrics.json", only_alignments)
     for path in folder.glob("aligner/evaluation/seed*/examples.jsonl.gz"):
-        with gzip.open(path, "rt") as lines:
-            rows = [{k: v for k, v in json.loads(line).items() if k not in TRANSLATED} for line in lines]
-        with gzip.open(path, "wt") as lines:
-            lines.writelines(json.dumps(row) + "\n" for row in rows)
+        rewrite_examples(path, lambda rows: [{k: row[k] for k in row.keys() - TRANSLATED} for row in rows])
     return load_results(folder)
-
-
-def change(path, edit):
-    content = json.loads(path.read_text())
-    edit(content)
-    path.write_text(json.dumps(content))
 
 
 def together(content):
@@ -140,10 +129,7 @@ def test_a_row_stands_beside_the_metric_that_it_names(results):
 def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
     folder = build(tmp_path / "runs", {"parser": Variant("generated", 0.9)}, examples=60, seeds=(1,))
     path = folder / "parser/evaluation/seed1/examples.jsonl.gz"
-    with gzip.open(path, "rt") as lines:
-        rows = [json.loads(line) | {"brackets": [2, 3, 3]} for line in lines]
-    with gzip.open(path, "wt") as lines:
-        lines.writelines(json.dumps(row) + "\n" for row in rows)
+    rewrite_examples(path, lambda rows: [row | {"brackets": [2, 3, 3]} for row in rows])
     found = load_results(folder)
     (figure,) = draw_all([ScoresByLength()], found, tmp_path)
     assert figure.path.name == "bracket_f1_by_length_generated.png"

@@ -8,6 +8,7 @@ import pytest
 
 from shared.reports.page import as_one_file
 from tests.conftest import ROOT
+from tests.reports.test_explorer import SHADES
 
 REPORTS = ROOT / "reports"
 MAIN = "index.html"
@@ -15,6 +16,7 @@ PAPERS = sorted(path.parent.name for path in REPORTS.glob("*/index.html"))
 PAGES = [MAIN, *(f"{paper}/{name}" for paper in PAPERS for name in ("index.html", "model.html"))]
 SHEETS = 12  # that a paper's page prints on
 SCREENS = 13  # that it has before anything is unfolded
+MAPS = "each => JSON.parse(each.querySelector('script').textContent).maps"
 PHONE, SMALL, PAPER, DESK = (390, 800), (320, 700), (700, 1000), (1280, 900)
 WIDE = """() => {
     document.querySelectorAll('details').forEach(each => each.open = true);
@@ -153,11 +155,10 @@ def luminance(colour):
 def test_a_reader_sees_what_a_word_attends_to(opened, paper):
     page = opened(REPORTS, f"{paper}/index.html")
     explorer = page.locator(".explorer").first
-    maps = explorer.evaluate("each => JSON.parse(each.querySelector('script').textContent).maps")
-    shade = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
+    maps = explorer.evaluate(MAPS)
     for chosen in (0, 2):
         explorer.locator(".rows button").nth(chosen).hover()
-        assert explorer.locator(".columns span").evaluate_all(shade) == maps[0]["weights"][chosen]
+        assert explorer.locator(".columns span").evaluate_all(SHADES) == maps[0]["weights"][chosen]
     assert explorer.locator(".columns span").all_inner_texts() == maps[0]["columns"]
     explorer.get_by_label("Sentence").select_option("2")
     assert explorer.locator(".rows button").all_inner_texts() == maps[1]["rows"]
@@ -167,12 +168,11 @@ def test_a_reader_sees_what_a_word_attends_to(opened, paper):
 @pytest.mark.parametrize("paper", {"show_attend_tell"} & {*PAPERS})
 def test_a_reader_sees_where_in_a_picture_a_word_looks(opened, paper):
     explorer = opened(REPORTS, f"{paper}/index.html").locator(".explorer").first
-    maps = explorer.evaluate("each => JSON.parse(each.querySelector('script').textContent).maps")
-    shade = "spans => spans.map(each => Math.round(100 * parseFloat(each.style.getPropertyValue('--w'))))"
+    maps = explorer.evaluate(MAPS)
     for place in (0, 1):
         explorer.get_by_label("Picture").select_option(maps[place]["choices"]["Picture"])
         explorer.locator(".rows button").nth(1).hover()
-        assert explorer.locator(".places span").evaluate_all(shade) == maps[place]["weights"][1]
+        assert explorer.locator(".places span").evaluate_all(SHADES) == maps[place]["weights"][1]
         name = explorer.locator("img.ground[hidden]").nth(maps[place]["picture"]).get_attribute("src")
         assert explorer.locator(".places img").get_attribute("src") == name
         assert explorer.locator(".places img").is_visible()

@@ -52,37 +52,36 @@ def test_a_quantity_has_a_table_with_a_row_per_subject(measured):
     assert cells(others) == [("Number", "Value"), ["Cost rule base", "3.28×10¹⁸"], ["Seconds", "1.500"]]
 
 
-def tables(tmp_path, scores):
+BANDS = {f"relu.mse{end}_m{m}": 0.5 for end in ("", "_low", "_high") for m in (16, 32)}
+BANDS |= {"relu.mean_low_m16": 2, "linear.mse_m16": 2.5e-5}
+WITHOUT_SIZE = {
+    "relu.slope": 1.25, "relu.slope_low": 1.0, "relu.slope_high": 1.5, "softmax.slope": 2.0, "relu.floats": 8,
+    "softmax.floats": 64, "relu.gain": 0.25,
+}  # fmt: skip
+MANY_SIZES = {f"full_attention.path_n{n}": n for n in range(1, 10)} | {f"linear.path_n{n}": n for n in range(1, 9)}
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (BANDS, [  # whose ends are left to figures
+            [("MSE", "m = 16", "m = 32"), ["relu", "0.500", "0.500"], ["linear", "2.50×10⁻⁵", "–"]],
+            [("Mean low", "m = 16"), ["relu", "2"]],
+        ]),
+        (WITHOUT_SIZE, [
+            [("", "Slope", "Floats"), ["relu", "1.250 [1,\N{NO-BREAK SPACE}1.500]", "8"], ["softmax", "2", "64"]],
+            [("", "Gain"), ["relu", "0.250"]],
+        ]),
+        (MANY_SIZES, [
+            [("Path", "full attention", "linear"), *([f"n = {n}", f"{n}", f"{n}"] for n in range(1, 9)),
+             ["n = 9", "9", "–"]],
+        ]),
+    ],
+)  # fmt: skip
+def test_sizes_are_columns_or_rows_of_one_table_for_the_same_subjects(tmp_path, scores, expected):
     study(tmp_path, "study", "table3", scores)
     found = study_tables(load_results(tmp_path)["study"])
-    return [cells(block) for block in found if isinstance(block, Table)]
-
-
-def test_ends_of_bands_are_left_to_figures(tmp_path):
-    scores = {f"relu.mse{end}_m{m}": 0.5 for end in ("", "_low", "_high") for m in (16, 32)}
-    assert tables(tmp_path, scores | {"relu.mean_low_m16": 2, "linear.mse_m16": 2.5e-5}) == [
-        [("MSE", "m = 16", "m = 32"), ["relu", "0.500", "0.500"], ["linear", "2.50×10⁻⁵", "–"]],
-        [("Mean low", "m = 16"), ["relu", "2"]],
-    ]
-
-
-def test_what_has_no_size_is_in_one_table_for_the_same_subjects(tmp_path):
-    scores = {
-        "relu.slope": 1.25, "relu.slope_low": 1.0, "relu.slope_high": 1.5, "softmax.slope": 2.0, "relu.floats": 8,
-        "softmax.floats": 64, "relu.gain": 0.25,
-    }  # fmt: skip
-    assert tables(tmp_path, scores) == [
-        [("", "Slope", "Floats"), ["relu", "1.250 [1,\N{NO-BREAK SPACE}1.500]", "8"], ["softmax", "2", "64"]],
-        [("", "Gain"), ["relu", "0.250"]],
-    ]
-
-
-def test_many_sizes_stand_below_each_other(tmp_path):
-    scores = {f"{subject}.path_n{n}": n for subject in ("full_attention", "linear") for n in range(1, 10)}
-    del scores["linear.path_n9"]
-    (table,) = tables(tmp_path, scores)
-    assert table[:2] == [("Path", "full attention", "linear"), ["n = 1", "1", "1"]]
-    assert table[9] == ["n = 9", "9", "–"]
+    assert [cells(block) for block in found if isinstance(block, Table)] == expected
 
 
 def test_a_study_is_no_row_among_translations_nor_of_the_cost(measured):
