@@ -29,14 +29,3 @@ def parts(scaled=False, *, positions=T, dtype=F64):
 
 def earlier(scaled=False, dtype=F64):
     return State(torch.rand(B, H, C, V + 1, dtype=dtype), torch.randn(B, H, dtype=dtype) if scaled else None)
-
-
-def by_hand(q, k, v, log_scale=None, *, causal=True):
-    """Σ_j w_ij v_j / Σ_j w_ij, a pair at a time."""
-    result = torch.zeros(*q.shape[:3], v.size(-1), dtype=q.dtype)
-    for b, h, i in torch.cartesian_prod(*map(torch.arange, q.shape[:3])).tolist():
-        seen = range(i + 1 if causal else k.size(2))
-        scale = [1.0 if log_scale is None else log_scale[b, h, j].exp() for j in seen]
-        w = [(q[b, h, i] * k[b, h, j]).sum() * scale[j] for j in seen]
-        result[b, h, i] = sum(w[j] * v[b, h, j] for j in seen) / sum(w)
-    return result

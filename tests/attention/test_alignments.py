@@ -106,18 +106,6 @@ def test_predictions_are_shares_of_each_example_s_own_length():
     assert (module(queries, annotations, mask)[1][:, 0].argmax(1) + 1).tolist() == [7, 3]
 
 
-def test_the_gradient_of_the_predicted_position_is_right():
-    module, (queries, annotations, mask) = attending(LocalPredictive(window=2, size=N)), inputs([5, 3], 2)
-    keys = module.score.keys(annotations)
-
-    def contexts(w_p, v_p):
-        module.alignment.__dict__.update(w_p=w_p, v_p=v_p)  # in front of the parameters of that name
-        return module.alignment(module.score, queries, keys, annotations, mask, torch.arange(2))[0]
-
-    weights = module.alignment.w_p.detach().requires_grad_(), module.alignment.v_p.detach().requires_grad_()
-    assert torch.autograd.gradcheck(contexts, weights)
-
-
 class Produced(TorchDispatchMode):
     """Counts the numbers that operations compute or copy: not views, and not the scatter of the weights."""
 
@@ -168,15 +156,3 @@ def test_mixed_precision_keeps_weights_and_positions(name):
     leaves = annotations, *module.parameters()
     gradients = torch.autograd.grad(contexts.float().square().sum(), leaves)
     assert all(gradient.isfinite().all() for gradient in gradients)
-
-
-def test_prediction_weights_start_uniform_without_bias():
-    alignment = LocalPredictive(window=10, size=60)
-    assert {name: tuple(p.shape) for name, p in alignment.named_parameters()} == {
-        "w_p": (60, 60),
-        "v_p": (60,),
-    }
-    assert list(alignment.state_dict()) == ["w_p", "v_p"]
-    for bound in (0.1, 0.4):
-        assert all(0.85 * bound < float(p.detach().abs().max()) <= bound for p in alignment.parameters())
-        alignment.reset_parameters(0.4)

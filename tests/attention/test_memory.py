@@ -73,16 +73,6 @@ def test_keys_and_values_are_written_once_and_read_where_they_lie():
         assert k.stride()[-2:] == v.stride()[-2:] == (K, 1)
 
 
-def test_nothing_is_kept_that_could_be_learned_from():
-    held, project = memory("states", 5), projections()
-    first, second = segment(3).requires_grad_(), segment(3).requires_grad_()
-    read(held, project, first)
-    sum(part.square().sum() for context in read(held, project, second) for part in context).backward()
-    assert first.grad is None
-    assert (second.grad != 0).all()
-    assert not held.state_dict()["held"].requires_grad
-
-
 def test_states_that_are_kept_do_not_change_with_what_they_were_made_from():
     """A loss of the segment before may still be waiting for its gradients."""
     held, project = memory("states", 2), projections()

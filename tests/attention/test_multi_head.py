@@ -23,22 +23,6 @@ def inputs():
     return torch.randn(B, Q, D, dtype=F64), torch.randn(B, S, M, dtype=F64)
 
 
-def masks():
-    words = torch.arange(S) < torch.tensor([6, 4, 1]).unsqueeze(1)
-    return [None, words[:, None, None], torch.rand(B, 1, Q, S) < 0.6]
-
-
-def test_asking_for_weights_changes_nothing_else():
-    module, (x, memory) = attention(), inputs()
-    for mask in masks():
-        found, none = module(x, module.project(memory), mask=mask)
-        assert none is None
-        torch.testing.assert_close(found, module(x, module.project(memory), mask=mask, weights=True)[0], **EXACT)
-    own = attention(memory_size=None)
-    found, _ = own(x, own.project(x), causal=True)
-    torch.testing.assert_close(found, own(x, own.project(x), causal=True, weights=True)[0], **EXACT)
-
-
 def test_scores_without_the_scale_are_root_k_times_as_large():
     scaled, unscaled = attention(), attention(scaled=False)
     unscaled.load_state_dict(scaled.state_dict())

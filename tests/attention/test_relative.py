@@ -81,28 +81,7 @@ def test_masks_by_hand():
     assert memory_mask(2, 4, device=torch.device("meta")).is_meta
 
 
-@many
-@given(queries=st.integers(1, 6), memory=st.integers(1, 6), filled=st.integers(0, 6))
-def test_of_one_length_every_query_sees_as_many_keys_as_the_memory_holds(queries, memory, filled):
-    """Or all there are, while the memory fills."""
-    filled = min(filled, memory)
-    seen = memory_mask(queries, filled + queries, window=memory)
-    assert seen.sum(1).tolist() == [min(memory, filled + i + 1) for i in range(queries)]
-    assert seen.diagonal(filled).all()
-
-
 # Attention by distance and its equation
-
-
-def test_the_module_drops_weights_in_training_only():
-    module, x = attention(dropout=0.5), torch.randn(B, S, D, dtype=F64)
-    never = attention(dropout=0.0)
-    never.load_state_dict(module.state_dict())
-    expected, a = attended(never.train(), x, Q, weights=True)
-    found, same = attended(module.train(), x, Q, weights=True)
-    assert torch.equal(a, same)  # weights are shown as they were before
-    assert not torch.allclose(found, expected)
-    assert torch.equal(attended(module.eval(), x, Q)[0], expected)
 
 
 # The module

@@ -23,40 +23,13 @@ def test_it_is_the_softmax_of_the_positions_left(data):
     assert (weights[~mask] == 0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_a_row_without_positions_gives_zeros_and_zero_gradients(dtype):
-    scores = torch.randn(3, 4, dtype=dtype, requires_grad=True)
-    mask = torch.tensor([[True, True, False, False], [False] * 4, [True] * 4])
-    weights = masked_softmax(scores, mask)
-    (weights * torch.randn_like(weights)).sum().backward()
-    assert weights.dtype == dtype
-    assert (weights[1] == 0).all()
-    assert (scores.grad[1] == 0).all()
-    assert scores.grad.isfinite().all()
-    torch.testing.assert_close(weights.float().sum(-1), torch.tensor([1.0, 0.0, 1.0]), atol=1e-2, rtol=0)
-
-
 def test_extreme_scores_stay_finite():
     scores = torch.tensor([[3e38, -3e38, 0.0], [-3e38, -3e38, -3e38]])
     mask = torch.tensor([[True, True, False], [True, False, True]])
     assert masked_softmax(scores, mask).tolist() == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]
 
 
-def test_the_gradient_is_right():
-    scores = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
-    mask = torch.tensor([[True, False, True, True], [False, False, False, True]]).unsqueeze(1)
-    assert torch.autograd.gradcheck(lambda s: masked_softmax(s, mask), (scores,))
-
-
 F64 = torch.float64
-
-
-def attention(n=3, m=4, a=5):
-    module = AdditiveAttention(query_size=n, key_size=m, alignment_size=a).to(F64)
-    torch.nn.init.normal_(module.v_a)
-    module.w_a.data.normal_()
-    module.u_a.data.normal_()
-    return module
 
 
 def test_a_case_worked_by_hand():
@@ -68,16 +41,6 @@ def test_a_case_worked_by_hand():
     share = math.exp(energies[0]) / (math.exp(energies[0]) + math.exp(energies[1]))
     weights = module(queries, module.keys(annotations), torch.tensor([[True, True]]))
     assert weights.flatten().tolist() == pytest.approx([share, 1 - share], abs=1e-14)
-
-
-def test_large_energies_neither_overflow_nor_lose_their_gradient():
-    module = attention()
-    module.v_a.data.mul_(1e4)
-    queries = torch.randn(2, 3, 3, dtype=F64).mul_(1e3).requires_grad_()
-    keys = torch.randn(2, 6, 5, dtype=F64, requires_grad=True)
-    weights = module(queries, keys, torch.ones(2, 6, dtype=torch.bool))
-    weights.square().sum().backward()
-    assert all(tensor.isfinite().all() for tensor in (weights, queries.grad, keys.grad, module.w_a.grad))
 
 
 def test_the_initial_attention_is_uniform_and_its_weights_are_small():

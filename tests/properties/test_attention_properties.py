@@ -82,20 +82,6 @@ def test_a_batch_is_its_examples(entry, lengths, seed):
         torch.testing.assert_close(weights[one, : asked.size(1), :length], alone, atol=1e-12, rtol=0)
 
 
-@masked_entry
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_source_without_words_gives_zeros_and_finite_gradients(entry, dtype):
-    module, queries, annotations, mask = case(entry, [4, 2, 4], seed=1, dtype=dtype)
-    mask[1] = False
-    inputs = (queries.requires_grad_(), annotations.requires_grad_(), *module.parameters())
-    weights = entry.weights(module, queries, annotations, mask)
-    assert (weights[1] == 0).all()
-    gradients = torch.autograd.grad(weights, inputs, torch.randn_like(weights), materialize_grads=True)
-    assert all(gradient.isfinite().all() for gradient in gradients)
-    assert (gradients[0][1] == 0).all()
-    assert (gradients[1][1] == 0).all()
-
-
 @over({name: entry for name, entry in ATTENTIONS.items() if entry.equivariant and not entry.reads_itself})
 @many
 @given(lengths=lengths, seed=seeds)
