@@ -81,13 +81,6 @@ def test_it_is_sampling_with_all_read_anew(selection, reach, window):
     assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("selection", [{"temperature": 1e-6}, {"top_k": 1}, {"top_p": 1e-6}], ids=str)
-def test_the_limits_are_the_most_probable_symbols(selection):
-    found = written(HashedModel(), prompts(), Reach(1), length=20, generator=generator(), **selection)
-    expected = recomputed(HashedModel(), prompts(), 20, lambda log_probs: log_probs.argmax(1, keepdim=True))
-    assert torch.equal(found, expected)
-
-
 def test_with_a_memory_every_symbol_is_read_once_and_the_last_never():
     model = HashedModel()
     written(model, prompts(2, 7), Reach(3), length=6, generator=generator())

@@ -65,15 +65,6 @@ def outputs(model):
     return logits.softmax(-1), weights, log_p.exp(), attention, second.exp()
 
 
-def same(first, second):
-    for one, other in zip(outputs(first), outputs(second), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-
-
-def test_one_member_is_the_model_itself():
-    same(Ensemble([Recurrent(1)]), Recurrent(1))
-
-
 def test_probabilities_and_weights_are_the_means():
     members = [Recurrent(seed) for seed in (1, 2, 3)]
     for joint, *alone in zip(outputs(Ensemble(members)), *(outputs(m) for m in members), strict=True):
@@ -109,13 +100,3 @@ def test_searched_in_a_batch_and_one_source_at_a_time(seeds: list[int], beam: in
         assert tuple(found.tokens[source, 0, :length].tolist()) == expected.tokens
         assert float(found.log_probs[source, 0]) == pytest.approx(expected.log_prob, rel=1e-5)
         torch.testing.assert_close(found.attention[source, 0, :length], torch.stack(expected.attention))
-
-
-@given(seed=st.integers(0, 9999), copies=st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
-def test_a_search_over_copies_finds_what_the_model_finds(seed: int, copies: int) -> None:
-    constraints = limits([0, 1], [8, 8])
-    one = beam_search(Table(), start(2, 7, seed), constraints, beam=3)
-    many = beam_search(Ensemble([Table() for _ in range(copies)]), (start(2, 7, seed),) * copies, constraints, beam=3)
-    assert one.best() == many.best()
-    torch.testing.assert_close(one.log_probs, many.log_probs)
