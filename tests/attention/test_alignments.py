@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from shared.attention.alignments import DotScore, GlobalAlignment, LocalMonotonic, LocalPredictive, build_score
 from tests.attention.registry import ATTENTIONS, ScoredAlignment
+from tests.checklist import spread
 
 F64 = torch.float64
 N = 4
@@ -29,10 +30,7 @@ class ConstantScore(DotScore):
 
 def attending(alignment, score="dot"):
     """The pair with weights large enough to matter."""
-    module = ScoredAlignment(build_score(score, size=N, positions=6), alignment).to(F64)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
-    return module
+    return spread(ScoredAlignment(build_score(score, size=N, positions=6), alignment), 1.0)
 
 
 def inputs(lengths, queries, size=None):

@@ -5,6 +5,7 @@ import math
 import torch
 
 from shared.attention.multi_head import MultiHeadAttention
+from tests.checklist import spread
 
 B, Q, S, D, M, H, K, V = 3, 5, 6, 8, 7, 4, 3, 5
 F64 = torch.float64
@@ -13,10 +14,7 @@ EXACT = {"atol": 1e-12, "rtol": 0}
 
 def attention(**changes):
     sizes = {"query_size": D, "memory_size": M, "heads": H, "key_size": K, "value_size": V}
-    module = MultiHeadAttention(**sizes | changes).to(F64)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
-    return module
+    return spread(MultiHeadAttention(**sizes | changes), 1.0)
 
 
 def inputs():

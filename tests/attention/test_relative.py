@@ -14,6 +14,7 @@ from shared.attention.relative import (
     memory_mask,
     shift,
 )
+from tests.checklist import spread
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
 S = Q + M
@@ -24,7 +25,7 @@ many = settings(deadline=None, max_examples=25)
 schemes = pytest.mark.parametrize("scheme", SCHEMES)
 
 
-def attention(scheme="Transformer-XL", *, dtype=F64, **changes):
+def attention(scheme="Transformer-XL"):
     """A module with weights large enough to matter."""
     if scheme == "Shaw":
         parts = {"positions": LearnedDistances(largest=LARGEST, key_size=K), "biases": None}
@@ -33,10 +34,7 @@ def attention(scheme="Transformer-XL", *, dtype=F64, **changes):
             "positions": ProjectedDistances(width=D, heads=H, key_size=K),
             "biases": GlobalBiases(heads=H, key_size=K),
         }
-    module = RelativeMultiHeadAttention(**{"width": D, "heads": H, "key_size": K} | parts | changes).to(dtype)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
-    return module
+    return spread(RelativeMultiHeadAttention(width=D, heads=H, key_size=K, **parts), 1.0)
 
 
 def encodings(count, dtype=F64):

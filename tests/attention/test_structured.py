@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from replications.self_attentive.model import StructuredSelfAttention, penalty_over_words
 from shared.attention.structured import redundancy_penalty
+from tests.checklist import spread
 
 F64 = torch.float64
 D, D_A = 6, 5
@@ -16,14 +17,12 @@ seeds = st.integers(0, 2**31)
 few_rows = st.integers(1, 5)
 
 
-def case(lengths, rows, seed, dtype=F64):
+def case(lengths, rows, seed):
     """A module with weights large enough to matter, annotations with garbage at padding, and their mask."""
     torch.manual_seed(seed)
-    module = StructuredSelfAttention(annotation_size=D, attention_size=D_A, rows=rows).to(dtype)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
+    module = spread(StructuredSelfAttention(annotation_size=D, attention_size=D_A, rows=rows), 1.0)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    return module, torch.randn(*mask.shape, D, dtype=dtype), mask
+    return module, torch.randn(*mask.shape, D, dtype=F64), mask
 
 
 def distributions(texts, rows, words, seed):

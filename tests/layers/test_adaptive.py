@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.errors import ReplicationError
+from tests.checklist import spread
 
 F64 = torch.float64
 V, D = 23, 12
@@ -31,10 +32,7 @@ sizes = pytest.mark.parametrize("size", SIZES, ids=str)
 def softmax_of(*, cutoffs=(), div_val=1, tied=(), vocabulary=V, width=D, dtype=F64):
     """With weights large enough that no two words are alike, biases included."""
     embedding = AdaptiveEmbedding(vocabulary=vocabulary, width=width, cutoffs=cutoffs, div_val=div_val)
-    softmax = AdaptiveSoftmax(embedding, tied_projections=tied).to(dtype)
-    for parameter in softmax.parameters():
-        torch.nn.init.normal_(parameter, std=0.7)
-    return softmax
+    return spread(AdaptiveSoftmax(embedding, tied_projections=tied), 0.7).to(dtype)
 
 
 def projection(softmax, i):

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from replications.bahdanau.model import RNNencdec, RNNsearch
+from tests.checklist import spread
 
 F64 = torch.float64
 N, BOS = 6, 1
@@ -81,10 +82,8 @@ def evaluation(model, c, c_mask, read, words):
 @pytest.fixture(params=[RNNsearch, RNNencdec])
 def case(request):
     """A model, its batch (sources, their mask, and targets that begin with the start symbol), and the labels."""
-    model = request.param(**SIZES, **({"alignment_size": 5} if request.param is RNNsearch else {})).to(F64)
+    model = spread(request.param(**SIZES, **({"alignment_size": 5} if request.param is RNNsearch else {})), 0.7).train()
     with torch.no_grad():
-        for parameter in model.parameters():
-            torch.nn.init.normal_(parameter, std=0.7)
         for unit in (model.encoder.unit, model.unit):
             unit.b[..., N:] = 0
     mask = torch.arange(6) < torch.tensor([6, 4, 1]).unsqueeze(1)

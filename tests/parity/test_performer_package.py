@@ -17,6 +17,7 @@ from torch.func import functional_call
 from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
+from tests.checklist import spread
 from tests.parity.fetched_packages import fetched
 
 F64 = torch.float64
@@ -87,9 +88,7 @@ def ours(kind: str, causal: bool) -> Performer:
     model = Performer(
         symbols=5, width=D, heads=H, hidden_size=MULTIPLE * D, layers=LAYERS, features=KINDS[kind], causal=causal
     )  # fmt: skip
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return model.to(F64)
+    return spread(model, 0.4)
 
 
 def body(model: Performer, x: Tensor) -> Tensor:

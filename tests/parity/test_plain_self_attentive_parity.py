@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
+from tests.checklist import spread
 
 VOCABULARY, CLASSES, D_WORD, U, R = 13, 4, 5, 3, 2
 SIZES = {
@@ -104,11 +105,9 @@ class Plain(nn.Module):
 @pytest.mark.parametrize(("dtype", "tolerance"), TOLERANCES)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_values_and_gradients_are_those_of_a_text_at_a_time(variant, dtype, tolerance):
-    ours = build_model(ModelConfig.model_validate(SIZES | VARIANTS[variant]), VOCABULARY, CLASSES)
-    for parameter in ours.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    plain = Plain(ours).to(dtype)
-    ours.to(dtype)
+    ours = spread(build_model(ModelConfig.model_validate(SIZES | VARIANTS[variant]), VOCABULARY, CLASSES), 0.5)
+    ours.to(dtype).train()
+    plain = Plain(ours)
     sides = [LENGTHS, (2, 5, 3)] if "two" in variant else [LENGTHS]
     texts = [[torch.randint(1, VOCABULARY, (length,)) for length in side] for side in sides]
     symbols = tuple(nn.utils.rnn.pad_sequence(side, batch_first=True) for side in texts)

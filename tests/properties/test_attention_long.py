@@ -15,6 +15,7 @@ from shared.attention.lsh import LSHSelfAttention
 from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.scaled_dot_product import causal_mask
 from tests.attention.registry import ATTENTIONS, Attention
+from tests.checklist import spread
 from tests.properties.test_attention_numerics import CHOOSING, LONG, STEPS
 from tests.properties.test_attention_properties import M, N
 
@@ -30,9 +31,7 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in ALL_ASK else name
 def long_case(entry: Attention, dtype: torch.dtype) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
     """A module with numbers of a usual initialisation, its inputs, and a mask without the last third."""
     torch.manual_seed(1)
-    module = entry.build(N, M)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=N**-0.5)
+    module = spread(entry.build(N, M), N**-0.5)
     annotations = torch.randn(1, LONG, M)
     queries = annotations[:, -2:] if entry.reads_itself else torch.randn(1, 2, N)
     mask = torch.arange(LONG).unsqueeze(0) < (WORDS if entry.masked and not entry.causal else LONG)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.attention.registry import ATTENTIONS
+from tests.checklist import spread
 
 N, M = 6, 6  # one width, so that a self-attention takes its queries from the annotations
 
@@ -25,9 +26,7 @@ seeds = st.integers(0, 2**31)
 def case(entry, lengths, seed, *, queries=3, dtype=torch.float64):
     """A module with weights large enough to matter, its inputs, and the mask of right-padded sources."""
     torch.manual_seed(seed)
-    module = entry.build(N, M).to(dtype)
-    for parameter in module.parameters():
-        torch.nn.init.normal_(parameter)
+    module = spread(entry.build(N, M), 1.0).to(dtype)
     size = max(lengths)
     if not entry.masked:
         lengths = [size] * len(lengths)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
+from tests.checklist import spread
 
 F64 = torch.float64
 VOCABULARY, D, N, H, HIDDEN = 13, 8, 2, 2, 12
@@ -35,10 +36,7 @@ def small(name: str, *, causal: bool = True, std: float | None = 0.5, **changes:
         section = {"max_length": 80} | TRANSFORMERS[name] | SIZES | changes
         kind = linear_transformer.ModelConfig
         model = linear_transformer.build_model(kind.model_validate(section), VOCABULARY, causal)
-    for parameter in model.parameters():
-        if std is not None:
-            nn.init.normal_(parameter, std=std)
-    return model.to(F64).eval()
+    return model.to(F64).eval() if std is None else spread(model, std)
 
 
 def symbols(batch: int, length: int) -> Tensor:

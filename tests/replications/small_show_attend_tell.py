@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS
 from shared.vision.features import Grid
+from tests.checklist import spread
 
 F64 = torch.float64
 VOCABULARY, GRID = 11, Grid(rows=2, columns=3, size=5)
@@ -43,12 +44,10 @@ class Input(NamedTuple):
 def small(variant="soft", **changes):
     """With weights large enough to matter, biases too."""
     config = ModelConfig.model_validate(SIZES | VARIANTS[variant] | changes)
-    model = build_model(config, VOCABULARY, GRID)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.5)
+    model = spread(build_model(config, VOCABULARY, GRID), 0.5)
     with torch.no_grad():
         model.embedding.weight[BOS] = 0
-    return model.to(F64).eval()
+    return model
 
 
 def given(lengths=(5, 3, 1)):

@@ -3,11 +3,11 @@
 import math
 
 import torch
-from torch import nn
 
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
 from shared.layers.positions import sinusoids
+from tests.checklist import spread
 
 F64 = torch.float64
 VOCABULARY, D, N, H, K = 19, 8, 2, 2, 3
@@ -33,9 +33,7 @@ def small(kind="relative", **changes):
     else:
         sizes = {"layers": N, "heads": H, "key_size": K, "hidden_size": 7} | TRANSFORMERS[kind]
         model = TransformerXL(softmax=softmax, **sizes | changes)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return model.to(F64).eval()
+    return spread(model, 0.5)
 
 
 def a_text(symbols, columns=2):

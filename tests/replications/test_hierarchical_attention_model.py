@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from replications.hierarchical_attention.model import HierarchicalNetwork, sentence_sizes
+from tests.checklist import spread
 
 DOCUMENTS = [[5, 6, 4, 7, 8, 9, 4, 5], [4, 6], [7, 4]]
 """Of words from 5 on; 4 ends a sentence. The first has three sentences, the last without its end; the second, two."""
@@ -16,10 +17,7 @@ SENTENCES = [[[5, 6, 4], [7, 8, 9, 4], [5]], [[4], [6]], [[7, 4]]]
 def network(**settings) -> HierarchicalNetwork:
     torch.manual_seed(1)
     sizes = {"vocabulary": 10, "classes": 3, "embedding": 4, "hidden": 3, "ends": [4], "dropout": 0.0}
-    model = HierarchicalNetwork(**sizes | {"pooling": "attention", "sentences": True} | settings).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.7)
-    return model
+    return spread(HierarchicalNetwork(**sizes | {"pooling": "attention", "sentences": True} | settings), 0.7)
 
 
 def batch() -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ import torch
 from replications.luong.model import Encoder
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
+from tests.checklist import spread
 
 F64 = torch.float64
 K_X, K_Y, M, N, L, D, S_MAX = 11, 9, 4, 6, 2, 2, 4
@@ -35,9 +36,7 @@ def config(score=None, alignment=None, feed=False, **others):
 def small(*kind, **others):
     """With weights large enough to matter."""
     model = build_model(config(*kind, **others), K_X, K_Y)
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    return model.to(F64).eval()
+    return spread(model, 0.5)
 
 
 def sentences(lengths=(6, 4, 2), steps=5):

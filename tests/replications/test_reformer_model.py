@@ -12,6 +12,7 @@ from replications.reformer.model import Reformer, ReformerAttention, Streams, tw
 from replications.reformer.replication import REPLICATION, build_model
 from replications.reformer.settings import ModelConfig
 from shared.attention.twins import plain_equations
+from tests.checklist import spread
 from tests.replications.shipped_variants import scale_file_of
 
 
@@ -42,9 +43,7 @@ def normed(x: np.ndarray, norm: torch.nn.LayerNorm) -> np.ndarray:
 
 
 def test_it_is_the_equations_in_numpy() -> None:
-    model, symbols = small(), torch.randint(7, (1, 9))
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
+    model, symbols = spread(small(), 0.5), torch.randint(7, (1, 9))
     x = (model.embedding(symbols)[0] + model.positions(0, 9)).detach().numpy()
     x1, x2 = x, x
     for layer in model.layers:

@@ -18,6 +18,7 @@ from replications.self_attentive.model import (
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
+from tests.checklist import LENGTHS, sequences, spread
 
 F64 = torch.float64
 VOCABULARY, CLASSES = 17, 3
@@ -25,57 +26,27 @@ SIZES = {
     "encoder": "attention", "d": 4, "u": 3, "attention": {"d_a": 5, "r": 3, "penalty": 0.5},
     "cnn": {"features": 5, "window": 3}, "b": 7, "dropout": 0.0,
 }  # fmt: skip
-VARIANTS = {
-    "attention": {},
-    "rows-1": {"attention": {"d_a": 5, "r": 1, "penalty": 0.5}},
-    "penalty-0": {"attention": {"d_a": 5, "r": 3, "penalty": 0.0}},
-    "pruned": {"b": None, "pruned": {"p": 2, "q": 1}},
-    "max": {"encoder": "max"},
-    "mean": {"encoder": "mean"},
-    "cnn": {"encoder": "cnn"},
-    "two texts": {"relation": 4},
-    "two texts, max": {"encoder": "max", "relation": 4},
-}
 
 
-def small(variant="attention", **changes):
+def small(**changes):
     """With weights large enough to matter."""
-    model = build_model(ModelConfig.model_validate(SIZES | VARIANTS[variant] | changes), VOCABULARY, CLASSES)
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return model.to(F64).eval()
-
-
-def one_text(lengths):
-    """Symbols (B, n), right-padded with zeros, and their mask."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    return torch.randint(4, VOCABULARY, mask.shape).masked_fill(~mask, 0), mask
-
-
-def texts_of(variant, lengths=(6, 4, 1)):
-    """What a model reads: symbols and masks of one text, or of two, the second in reverse order of length."""
-    sides = [lengths, lengths[::-1]] if "two" in variant else [lengths]
-    symbols, masks = zip(*map(one_text, sides), strict=True)
-    return symbols, masks
+    return spread(build_model(ModelConfig.model_validate(SIZES | changes), VOCABULARY, CLASSES), 0.5)
 
 
 EXACT = {"atol": 1e-12, "rtol": 0}
-variants = pytest.mark.parametrize("variant", VARIANTS)
 
 
 @pytest.mark.parametrize(("over", "penalty"), [("rows", redundancy_penalty), ("words", penalty_over_words)])
-@pytest.mark.parametrize("variant", ["attention", "two texts"])
-def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(variant, over, penalty):
-    model = small(variant, attention=SIZES["attention"] | {"penalty_over": over})
-    texts, masks = texts_of(variant)
-    out = model(texts, masks)
+def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(over, penalty):
+    model = small(relation=4, attention=SIZES["attention"] | {"penalty_over": over})
+    out = model(*zip(*(sequences(VOCABULARY, lengths) for lengths in (LENGTHS, LENGTHS[::-1])), strict=True))
     expected = 0.5 * sum(penalty(a) for a in out.attention)
     torch.testing.assert_close(out.auxiliary, expected, **EXACT)
     assert (out.auxiliary > 0).all()
 
 
 def test_dropout_is_of_the_hidden_units_alone():
-    model, batch = small(dropout=0.99), texts_of("attention")
+    model, batch = small(dropout=0.99), [(part,) for part in sequences(VOCABULARY)]
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 1.0
@@ -92,45 +63,26 @@ seeds = st.integers(0, 2**31)
 sizes_of_pruned = pytest.mark.parametrize(("p", "q"), [(2, 3), (1, 0), (0, 2)])
 
 
-def large(module):
-    """With weights large enough to matter."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    return module.to(F64)
-
-
 def words(lengths):
     """Word vectors (B, n, d) with garbage at padding, and their mask."""
-    _, mask = one_text(lengths)
+    _, mask = sequences(VOCABULARY, lengths)
     return torch.randn(*mask.shape, D_WORD, dtype=F64), mask
-
-
-def pooled_by_hand(features):
-    """The largest value of each feature of one text (n, D), and the share of features that are largest at each word."""
-    rows = features.tolist()
-    places = [max(range(len(rows)), key=lambda t: rows[t][f]) for f in range(len(rows[0]))]
-    largest = [rows[t][f] for f, t in enumerate(places)]
-    return largest, [places.count(t) / len(places) for t in range(len(rows))]
-
-
-def assert_pooled(m, a, text, features, *, rectified=False):
-    largest, shares = pooled_by_hand(features)
-    largest = [max(value, 0.0) for value in largest] if rectified else largest
-    torch.testing.assert_close(m[text, 0], torch.tensor(largest, dtype=F64), **EXACT)
-    torch.testing.assert_close(a[text, 0, : len(shares)], torch.tensor(shares, dtype=F64), **EXACT)
-    assert not a[text, 0, len(shares) :].any()
 
 
 @many
 @given(lengths=some_lengths, seed=seeds)
 def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths, seed):
     torch.manual_seed(seed)
-    encoder, (s, mask) = large(MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U)), words(lengths)
+    encoder, (s, mask) = spread(MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U), 0.5), words(lengths)
     m, a = encoder(s, mask)
     h = encoder.lstm(s, mask)
     assert m.shape == (len(lengths), 1, 2 * U)
     for text, length in enumerate(lengths):
-        assert_pooled(m, a, text, h[text, :length])
+        rows = h[text, :length].tolist()
+        places = [max(range(length), key=lambda t, f=f: rows[t][f]) for f in range(2 * U)]
+        assert m[text, 0].tolist() == [rows[t][f] for f, t in enumerate(places)]
+        shares = [places.count(t) / len(places) for t in range(a.size(2))]  # none at padding
+        torch.testing.assert_close(a[text, 0], torch.tensor(shares, dtype=F64), **EXACT)
 
 
 def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():
@@ -150,7 +102,7 @@ def test_a_text_without_words_is_zero_and_leaves_gradients_finite(kind):
         "mean": lambda: MeanPooledLSTM(embedding_size=D_WORD, hidden_size=U),
         "cnn": lambda: MaxPooledCNN(embedding_size=D_WORD, features=FEATURES, window=3),
     }
-    encoder, (s, mask) = large(encoders[kind]()), words([3, 2, 5])
+    encoder, (s, mask) = spread(encoders[kind](), 0.5), words([3, 2, 5])
     mask[1] = False
     m, a = encoder(s.requires_grad_(), mask)
     assert not m[1].any()

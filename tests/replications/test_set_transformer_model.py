@@ -10,6 +10,7 @@ import torch
 
 from replications.set_transformer.model import ISAB, MAB, PMA, SAB, SetModel
 from replications.set_transformer.replication import REPLICATION
+from tests.checklist import spread
 from tests.replications.shipped_variants import scale_file_of
 
 SIZES = (5, 1, 3)
@@ -20,10 +21,7 @@ def network(**changes: object) -> SetModel:
     torch.manual_seed(1)
     sizes = {"encoder": "sab", "pooling": "attention", "blocks": 2, "decoder": 1, "norm": False}
     shape = {"elements": X, "outputs": (2, 5), "width": D, "heads": H, "points": M}
-    model = SetModel(**shape | sizes | changes).double().eval()  # type: ignore[arg-type]
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return model
+    return spread(SetModel(**shape | sizes | changes))  # type: ignore[arg-type, return-value]
 
 
 def linear(x: np.ndarray, layer: torch.nn.Module) -> np.ndarray:

@@ -8,6 +8,7 @@ import torch
 from replications.vision_transformer.model import VisionTransformer, patches, pictures, roll_out
 from replications.vision_transformer.replication import build_model
 from replications.vision_transformer.settings import ModelConfig
+from tests.checklist import spread
 from tests.replications.shipped_variants import facts, parameters, scale_file_of
 
 
@@ -42,9 +43,7 @@ def config(**changes: object) -> ModelConfig:
 @pytest.mark.parametrize(("places", "moved"), [("none", False), ("1-D", True), ("2-D", True)])
 def test_who_knows_no_positions_sees_a_set_of_patches(places: str, moved: bool) -> None:
     torch.manual_seed(0)
-    model = build_model(config(places=places), 9, 3).double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
+    model = spread(build_model(config(places=places), 9, 3), 0.5)
     text, mask = torch.randint(4, 9, (3, 16)), torch.ones(3, 16, dtype=torch.bool)
     turned = text.view(3, 2, 2, 2, 2).flip(1, 3).flatten(1)  # patches change places, pixels stay in them
     found, other = model((text,), (mask,)), model((turned,), (mask,))
