@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Sequence
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -95,12 +95,9 @@ def assert_forms(model: nn.Module, run: Callable[[], Tensor], *, nats: bool = Fa
     """The equations of the model's paper, what runs in their place, and that in mixed precision."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     found = []
-    for plain in (False, True):
+    for form in (nullcontext, plain_equations):
         torch.manual_seed(5)
-        if plain:
-            with plain_equations():
-                out = run()
-        else:
+        with form():
             out = run()
         torch.manual_seed(6)
         cotangent = torch.randn_like(out)
@@ -281,12 +278,8 @@ def assert_language_model(model: Any, vocabulary: int) -> None:
             close(-log_p.gather(1, targets[:, t - 1 : t])[:, 0], nats[:, t - 1])
         pieces = inputs.split(4, dim=1), targets.split(4, dim=1)
         kept = []
-        for plain in (False, True):  # what is remembered from segment to segment
-            if plain:
-                with plain_equations():
-                    memory = model.memory(3, Reach(20))
-                    kept.append(torch.cat([model(*pair, memory) for pair in zip(*pieces, strict=True)], dim=1))
-            else:
+        for form in (nullcontext, plain_equations):  # what is remembered from segment to segment
+            with form():
                 memory = model.memory(3, Reach(20))
                 kept.append(torch.cat([model(*pair, memory) for pair in zip(*pieces, strict=True)], dim=1))
         close(*kept)

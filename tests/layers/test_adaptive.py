@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
@@ -132,20 +131,6 @@ def test_probabilities_sum_to_one_and_are_those_of_the_loss(data, vocabulary, wi
     assert softmax.embedding(targets).shape == (*shape, width)
 
 
-def test_without_cutoffs_it_is_a_plain_tied_softmax():
-    softmax = softmax_of()
-    assert {name: tuple(p.shape) for name, p in softmax.named_parameters()} == {
-        "embedding.tables.0": (V, D),
-        "biases.0": (V,),
-    }
-    e, tokens, h = softmax.embedding.tables[0], torch.randint(V, (2, 5)), torch.randn(2, 5, D, dtype=F64)
-    assert torch.equal(softmax.embedding(tokens), math.sqrt(D) * functional.embedding(tokens, e))
-    logits = functional.linear(h, e, softmax.biases[0])
-    torch.testing.assert_close(softmax.log_probs(h), logits.log_softmax(-1))
-    expected = functional.cross_entropy(logits.flatten(0, 1), tokens.flatten(), reduction="none")
-    torch.testing.assert_close(softmax(h, tokens), expected.view(2, 5))
-
-
 @pytest.mark.parametrize("counts", [(7, 0, 0), (0, 3, 0), (4, 0, 9), (2, 5, 3)])
 def test_only_the_tokens_of_a_cluster_go_through_its_products(counts):
     """So a cluster that is absent costs nothing: exact counts of multiply-adds, d_i being 12, 6 and 3."""
@@ -169,22 +154,6 @@ def test_a_cluster_that_is_absent_has_gradients_of_zero():
     softmax(softmax.embedding(tokens), targets).sum().backward()
     absent = {"embedding.tables.2", "embedding.projections.2", "projections.2", "biases.2"}
     assert {name for name, p in softmax.named_parameters() if not p.grad.any()} == absent
-
-
-def test_what_is_tied_is_one_weight_and_what_is_not_is_two():
-    tied = (False, True, False, True)
-    softmax = softmax_of(cutoffs=(4, 9, 17), div_val=2, tied=tied)
-    assert sorted(softmax.projections) == ["0", "2"]
-    h, ranges = torch.randn(D, dtype=F64), list(pairwise(softmax.embedding.bounds))
-    for i, is_tied in enumerate(tied):
-        before = softmax.log_probs(h)
-        with torch.no_grad():
-            softmax.embedding.projections[i].mul_(2)
-        assert torch.equal(before, softmax.log_probs(h)) is not is_tied
-        with torch.no_grad():
-            softmax.embedding.tables[i].mul_(2)
-        after = softmax.log_probs(h)
-        assert not torch.isclose(before[slice(*ranges[i])], after[slice(*ranges[i])]).all()
 
 
 def test_weights_are_drawn_as_in_the_released_code():

@@ -31,17 +31,6 @@ def test_far_positions_are_as_accurate_as_near_ones(position):
     assert sinusoids(torch.tensor([position]), width)[0].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("k", [1, 5, 40])
-def test_an_offset_is_the_same_rotation_wherever_it_begins(k):
-    """Of PE(pos + k) from PE(pos), "for any fixed offset k ... a linear function" (section 3.5)."""
-    width = 16
-    rates = 10_000.0 ** -(torch.arange(0, width, 2, dtype=F64) / width)
-    sin, cos = (k * rates).sin(), (k * rates).cos()
-    turn = torch.block_diag(*torch.stack((cos, sin, -sin, cos), dim=1).view(-1, 2, 2))  # (D, D)
-    table = sinusoids(torch.arange(1000), width).to(F64)
-    torch.testing.assert_close(table[k:], table[:-k] @ turn.t(), atol=1e-6, rtol=0)
-
-
 def test_the_table_grows_and_keeps_its_values():
     positions = SinusoidalPositions(width=8)
     expected = sinusoids(torch.arange(500), 8)

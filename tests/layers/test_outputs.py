@@ -1,3 +1,5 @@
+"""Output layers: distributions by their definitions, at the limits of numbers, and samples that have them."""
+
 import math
 
 import pytest
@@ -7,20 +9,61 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from shared.layers.outputs import MixtureOfLogistics
+from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 
 
-def transparent(levels, components, dtype=torch.float64):
-    """A layer whose states are the parameters themselves: logits, means and logarithms of scales."""
-    layer = MixtureOfLogistics(width=3 * components, levels=levels, components=components).to(dtype)
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def transparent(symbols, components=0, dtype=torch.float64):
+    """A layer whose states are the parameters themselves: logits, or those of a mixture, means and log scales."""
+    if components:
+        layer = MixtureOfLogistics(width=3 * components, levels=symbols, components=components).to(dtype)
+    else:
+        layer = CategoricalOutput(width=symbols, symbols=symbols).to(dtype)
     nn.init.eye_(layer.projection.weight)
     nn.init.zeros_(layer.projection.bias)
     return layer
 
 
+# A softmax
+
+
+@given(st.integers(1, 30), st.lists(st.integers(1, 4), max_size=3), st.integers(0, 9999))
+def test_it_is_the_softmax_of_a_linear_map(symbols, shape, seed):
+    torch.manual_seed(seed)
+    layer = CategoricalOutput(width=5, symbols=symbols).double()
+    h, targets = torch.randn(*shape, 5, dtype=torch.float64), torch.randint(symbols, shape)
+    exponentials = (h @ layer.projection.weight.T + layer.projection.bias).exp()
+    probs = exponentials / exponentials.sum(-1, keepdim=True)
+    log_probs = layer.log_probs(h)
+    assert log_probs.shape == (*shape, symbols)
+    assert torch.allclose(log_probs.exp(), probs, atol=1e-12)
+    nats = layer(h, targets)
+    assert nats.shape == targets.shape
+    assert torch.allclose((-nats).exp(), probs.gather(-1, targets.unsqueeze(-1)).squeeze(-1), atol=1e-12)
+
+
+def test_large_logits_give_finite_nats_and_gradients():
+    h = torch.tensor([1e4, -1e4, 0.0]).expand(3, -1).clone().requires_grad_()
+    nats = transparent(3, dtype=torch.float32)(h, torch.arange(3))
+    assert nats.tolist() == [0, 2e4, 1e4]
+    nats.sum().backward()
+    assert h.grad.isfinite().all()
+
+
+def test_what_has_next_to_no_probability_is_not_drawn():
+    layer = transparent(5, dtype=torch.float32)
+    state = torch.tensor([0.0, -1e30, 0.0, -1e9, -200.0])
+    assert set(layer.sample(state.expand(5000, -1), seeded(1)).tolist()) == {0, 2}
+
+
+# A mixture of logistics
+
+
 def parameters(*shape, components, seed, log_scale=-2.0):
-    generator = torch.Generator().manual_seed(seed)
-    logits, means, log_scales = torch.randn(3, *shape, components, generator=generator, dtype=torch.float64)
+    logits, means, log_scales = torch.randn(3, *shape, components, generator=seeded(seed), dtype=torch.float64)
     return torch.cat((logits, 0.6 * means, log_scales + log_scale), dim=-1)
 
 
@@ -76,76 +119,44 @@ def test_what_a_difference_loses_in_single_precision_is_kept(level, mean, log_sc
         assert found.item() == pytest.approx(exact, rel=1e-5)
 
 
-def test_the_outermost_levels_have_what_lies_beyond():
-    layer = transparent(16, 1)
-    for mean, level in ((-3.0, 0), (3.0, 15)):
-        probs = layer.log_probs(torch.tensor([0.0, mean, -2.0], dtype=torch.float64)).exp()
-        assert probs.argmax() == level
-        assert probs[level] > 1 - 1e-5
-    wide = layer.log_probs(torch.tensor([0.0, 0.0, 6.9], dtype=torch.float64)).exp()
-    assert torch.allclose(wide[[0, 15]], torch.tensor(0.5, dtype=torch.float64), atol=1e-3)
+# Both
 
 
-def test_a_level_is_told_from_its_neighbours():
-    layer = transparent(256, 1)
-    for level in (0, 1, 100, 254, 255):
-        state = torch.tensor([0.0, 2 * level / 255 - 1, -9.0], dtype=torch.float64)
-        assert layer(state, torch.tensor(level)) < 0.03
-
-
-def test_gradients_are_those_of_finite_differences():
-    layer = MixtureOfLogistics(width=4, levels=8, components=3).double()
-    h = torch.randn(8, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h: layer(h, torch.arange(8)), (h,))
-
-
-@pytest.mark.parametrize(("levels", "log_scale"), [(2, -1.0), (16, -2.0), (256, -4.0)])
-def test_samples_have_the_probabilities(levels, log_scale):
-    """A chi-squared test at a level of 1e-6, on levels that are expected ten times or more and on all others."""
-    layer, count = transparent(levels, 3), 40_000
-    state = parameters(components=3, seed=levels, log_scale=log_scale)
-    drawn = layer.sample(state.expand(count, -1), torch.Generator().manual_seed(5))
+@pytest.mark.parametrize(
+    ("symbols", "log_scale"), [(2, None), (12, None), (257, None), (2, -1.0), (16, -2.0), (256, -4.0)]
+)
+def test_samples_have_the_probabilities(symbols, log_scale):
+    """A chi-squared test at a level of 1e-6, on symbols that are expected ten times or more and on all others."""
+    layer, count = transparent(symbols, 0 if log_scale is None else 3), 40_000
+    state = 2 * torch.randn(symbols, dtype=torch.float64, generator=seeded(symbols))
+    if log_scale is not None:
+        state = parameters(components=3, seed=symbols, log_scale=log_scale)
+    drawn = layer.sample(state.expand(count, -1), seeded(5))
     assert drawn.dtype == torch.int64
     expected = count * layer.log_probs(state).exp()
-    found = torch.bincount(drawn, minlength=levels).double()
+    found = torch.bincount(drawn, minlength=symbols).double()
     often = expected >= 10
     pairs = [torch.cat((x[often], x[~often].sum().view(1))) for x in (found, expected)]
     found, expected = (x[pairs[1] >= 10] for x in pairs)
     assert stats.chi2.sf(((found - expected) ** 2 / expected).sum().item(), len(expected) - 1) > 1e-6
 
 
-def test_a_seed_decides_the_samples_and_extreme_ones_stay_levels():
-    layer = transparent(256, 4, torch.float32)
-    state = 30 * torch.randn(2, 50, 12)
-    first, second = (layer.sample(state, torch.Generator().manual_seed(1)) for _ in range(2))
+@pytest.mark.parametrize("components", [0, 4])
+def test_a_seed_decides_the_samples_of_any_shape_and_extreme_ones_stay_symbols(components):
+    layer = transparent(256, components, torch.float32)
+    h = 30 * torch.randn(2, 50, layer.projection.in_features)
+    first, second = (layer.sample(h, seeded(1)) for _ in range(2))
     assert torch.equal(first, second)
     assert first.shape == (2, 50)
     assert 0 <= first.min() <= first.max() <= 255
+    assert not torch.equal(layer.sample(h / 30, seeded(2)), layer.sample(h / 30, seeded(1)))
 
 
-def test_half_precision_states_are_judged_in_single_precision():
-    layer = MixtureOfLogistics(width=16).bfloat16()
-    h, targets = torch.randn(5, 16), torch.randint(256, (5,))
-    nats = layer(h.bfloat16(), targets)
-    assert nats.dtype == torch.float32
-    assert torch.allclose(nats, layer.float()(h.bfloat16().float(), targets), rtol=0.05)
-
-
-def test_it_learns_two_levels_at_once():
-    """To half a chance each, and what the smallest scale leaves to the neighbours."""
-    torch.manual_seed(0)
-    layer = MixtureOfLogistics(width=4, components=4)
-    h, targets = torch.ones(64, 4), torch.tensor([3, 180]).repeat(32)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1, 0, total_iters=600)
-    for _ in range(600):
-        optimizer.zero_grad()
-        loss = layer(h, targets).mean()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    assert math.log(2) < loss < math.log(2) + 0.05
-
-
-def test_the_layer_of_the_paper_has_so_many_weights():
-    assert sum(p.numel() for p in MixtureOfLogistics(width=256).parameters()) == 256 * 30 + 30
+@pytest.mark.parametrize("layer", [CategoricalOutput(width=16, symbols=9), MixtureOfLogistics(width=16, levels=9)])
+def test_half_precision_states_are_judged_in_single_precision(layer):
+    layer = layer.bfloat16()
+    h, targets = torch.randn(5, 16).bfloat16(), torch.randint(9, (5,))
+    nats, log_probs = layer(h, targets), layer.log_probs(h)
+    assert nats.dtype == log_probs.dtype == torch.float32
+    assert torch.allclose(log_probs.exp().sum(-1), torch.ones(5), atol=1e-6)
+    assert torch.allclose(nats, layer.float()(h.float(), targets), rtol=0.05, atol=0.02)
