@@ -318,19 +318,6 @@ def test_what_comes_later_changes_not_one_bit(estimator, dtype, scale, factor, f
     assert not torch.equal(after[:, :, at:], before[:, :, at:])
 
 
-def test_it_would_change_with_the_maximum_of_the_whole_sequence_and_a_constant_after_it():
-    """As in the released code: what the test above is there to find."""
-    features, (q, k, v), at = softmax_map(), inputs(), 21
-
-    def released(keys):
-        values, log_scale = features.keys(keys)
-        values = values / KEY_SCALE * (log_scale - log_scale.amax(-1, keepdim=True)).exp().unsqueeze(-1) + 1e-6
-        return CAUSAL["parallel"](features.queries(q), values, v)
-
-    smaller = torch.where(torch.arange(T).unsqueeze(1) >= at, 0.0, 3 * k)
-    assert (released(smaller) - released(3 * k))[:, :, :at].abs().max() > 1e-4
-
-
 @many
 @given(scale=st.floats(-2, 2).map(lambda power: 10**power), seed=seeds)
 @estimators

@@ -12,7 +12,6 @@ from shared.attention.feature_maps import Features
 from shared.attention.linear import (
     chunkwise_linear_attention,
     linear_attention,
-    linear_attention_weights,
     parallel_linear_attention,
     read,
     summarize,
@@ -128,18 +127,6 @@ def test_a_state_is_read_as_the_keys_it_was_made_of(scaled):
 
 
 # Weights
-
-
-@scaled
-@pytest.mark.parametrize("causal", [False, True])
-def test_weights_are_those_of_the_result(scaled, causal):
-    (q, k, v), scales = parts(scaled)
-    a = linear_attention_weights(q, k, **scales, causal=causal)
-    expected = (chunkwise_linear_attention(q, k, v, **scales)[0]) if causal else linear_attention(q, k, v, **scales)
-    assert a.shape == (B, H, T, T)
-    torch.testing.assert_close(a @ v, expected, **EXACT)
-    torch.testing.assert_close(a.sum(-1), torch.ones(B, H, T, dtype=F64), **EXACT)
-    assert ((a > 0) == (torch.ones(T, T).tril() > 0 if causal else torch.ones(T, T) > 0)).all()
 
 
 # Numbers of any size

@@ -98,18 +98,3 @@ def test_paths_of_the_module_agree(scheme):
         seen = seen.expand(B, Q, S)
         assert ((a > 0) == seen.unsqueeze(1)).all()
         torch.testing.assert_close(a.sum(-1)[:, 0], seen.any(-1).to(F64), **EXACT)
-
-
-def test_distances_beyond_the_clamp_are_all_one():
-    far, near = torch.randn(2, 1, 1, D, dtype=F64)
-    module = attention()
-    for distance in range(1, 9):
-        x = torch.cat((far, near.expand(1, distance, D)), dim=1)
-        mask = torch.zeros(1, distance + 1, dtype=torch.bool)
-        mask[:, [0, -1]] = True  # itself, and one at that distance
-        _, a = attended(module, x, 1, clamp=5, mask=mask, weights=True)
-        if distance == 5:
-            clamped = a[..., 0]
-        elif distance > 5:
-            torch.testing.assert_close(a[..., 0], clamped, **EXACT)
-    assert not torch.allclose(attended(module, x, 1, clamp=100, mask=mask, weights=True)[1][..., 0], clamped)

@@ -4,36 +4,34 @@ import math
 
 import torch
 
-from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from replications.transformer_xl.model import LSTMLanguageModel, TransformerXL
+from replications.transformer_xl.replication import build_model
+from replications.transformer_xl.settings import ModelConfig
 from shared.layers.positions import sinusoids
 from tests.checklist import spread
 
 F64 = torch.float64
 VOCABULARY, D, N, H, K = 19, 8, 2, 2, 3
+SIZES = {"d_model": D, "n_layer": N, "n_head": H, "d_head": K, "d_inner": 7, "dropout": 0.0}
 TRANSFORMERS = {
     "relative": {},
-    "untied": {"untied_biases": True},
+    "untied": {"untie_r": True},
     "shaw": {"positions": "shaw", "shaw_distances": 4},
     "absolute": {"positions": "absolute"},
-    "adaptive": {},
+    "adaptive": {"cutoffs": (5, 11), "div_val": 2, "tied_projections": (False, True, True)},
 }
-KINDS = [*TRANSFORMERS, "lstm"]
+KINDS = TRANSFORMERS | {"lstm": {"network": "lstm"}}
 BY_DISTANCE = [kind for kind in TRANSFORMERS if kind != "absolute"]
 """Those for which a segment's beginning is nothing special."""
 
 
+def built(kind, **changes):
+    """As it begins."""
+    return build_model(ModelConfig.model_validate(SIZES | KINDS[kind] | changes), VOCABULARY, None)
+
+
 def small(kind="relative", **changes):
     """Far from its initial values, in evaluation mode."""
-    clusters = {"cutoffs": (5, 11), "div_val": 2} if kind == "adaptive" else {}
-    embedding = AdaptiveEmbedding(vocabulary=VOCABULARY, width=D, **clusters)
-    softmax = AdaptiveSoftmax(embedding, tied_projections=(False, True, True) if clusters else ())
-    if kind == "lstm":
-        model = LSTMLanguageModel(softmax=softmax, layers=N, **changes)
-    else:
-        sizes = {"layers": N, "heads": H, "key_size": K, "hidden_size": 7} | TRANSFORMERS[kind]
-        model = TransformerXL(softmax=softmax, **sizes | changes)
-    return spread(model, 0.5)
+    return spread(built(kind, **changes), 0.5)
 
 
 def a_text(symbols, columns=2):

@@ -84,26 +84,6 @@ def test_spans_stay_between_nothing_and_the_limit() -> None:
     assert model.layers[0].attention.spans().tolist() == [1, 6]
 
 
-def test_a_span_that_is_needed_grows_and_one_that_is_not_stays() -> None:
-    """The symbol of four places ago comes again: one layer, one head, a ramp that reaches half of the way."""
-    torch.manual_seed(0)
-    for back, penalty in ((4, 0.003), (1, 0.003)):
-        model = AdaptiveSpanTransformer(
-            vocabulary=6, layers=1, heads=1, width=16, hidden=16, limit=12, ramp=2, penalty=penalty, dropout=0.0
-        )
-        with_spans(model, 5.0)
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
-        for _ in range(150):
-            part = torch.randint(6, (32, back + 1))
-            text = part.repeat(1, 6)[:, :13]
-            loss = model(text[:, :-1], text[:, 1:])[:, back:].mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        span = model.layers[0].attention.spans().item()
-        assert back <= span <= back + 2, (back, span)
-
-
 def test_what_spans_cost() -> None:
     found = numbers(with_spans(network(), 4.0, 0.0).eval())
     assert found["span@1-1"] == found["span@2-1"] == found["span_longest"] == 5

@@ -85,16 +85,6 @@ def test_sentences_end_with_their_symbol_or_the_document() -> None:
     assert sizes.tolist() == [3, 2, 2, 1, 1, 1, 2]
 
 
-def test_a_word_weighs_what_its_sentence_makes_of_it_unless_the_word_alone_decides() -> None:
-    """In two sentences of equal words but one, that word's neighbours weigh alike, against each other, only there."""
-    text = torch.tensor([[5, 6, 7, 4], [5, 6, 8, 4]])
-    mask = text != 0
-    for pooling, alike in (("words alone", True), ("attention", False)):
-        alpha = network(pooling=pooling)((text,), (mask,)).attention[0][:, 0]
-        ratios = alpha[:, 0] / alpha[:, 1]
-        assert torch.allclose(ratios[0], ratios[1]) == alike
-
-
 def test_the_paper_s_sizes_have_the_parameters_of_its_equations() -> None:
     model = HierarchicalNetwork(
         vocabulary=1000, classes=5, embedding=200, hidden=50, pooling="attention", sentences=True, ends=[4], dropout=0.0

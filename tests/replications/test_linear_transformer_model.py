@@ -11,7 +11,7 @@ from replications.linear_transformer.pictures import Pictures, draw_pictures, re
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.figures import WIDTH
-from tests.replications.small_sequences import TRANSFORMERS, VOCABULARY, D, H, N, small, steps, symbols
+from tests.replications.small_sequences import TRANSFORMERS, VOCABULARY, D, H, N, small, symbols
 from tests.tasks.sequences.synthetic_sequences import MODELS, build
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
@@ -42,16 +42,6 @@ def test_a_linear_state_is_of_one_size_and_earlier_ones_stay_as_they_are(name):
         assert [layer.sums.shape for layer in after.layers] == [(2, H, key_size, key_size + 1)] * N
     again, _ = model.step(inputs[:, 3], kept[2])
     torch.testing.assert_close(again, model(inputs[:, :4])[:, -1], atol=1e-12, rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", LINEAR)
-def test_a_recurrent_network_has_the_gradients_of_the_parallel_one(name):
-    model, inputs = small(name).train(), symbols(2, 5)
-    weights = [*model.parameters()]
-    states = torch.stack([*steps(model, inputs)], dim=1)
-    nats = (model.output(h, inputs).sum() for h in (states, model(inputs)))
-    found, expected = (torch.autograd.grad(total, weights) for total in nats)
-    torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
 
 
 # Drawing
@@ -88,16 +78,6 @@ def test_training_goes_on_after_a_long_sequence_was_drawn(name):
 
 
 # Sizes
-
-
-def test_linear_and_softmax_attention_begin_with_the_same_weights():
-    models = []
-    for attention in ("linear", "softmax"):
-        torch.manual_seed(4)
-        models.append(small(attention, std=None))
-    linear, softmax = (dict(model.named_parameters()) for model in models)
-    assert linear.keys() == softmax.keys()
-    assert all(torch.equal(weight, softmax[name]) for name, weight in linear.items())
 
 
 def test_a_mixture_of_logistics_has_a_level_for_every_symbol_but_the_start():

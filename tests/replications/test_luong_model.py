@@ -123,25 +123,6 @@ def test_all_weights_start_uniform_and_there_are_no_biases(score, alignment, fee
         assert abs(parameter.std().item() - deviation) < 5 * deviation * (0.2 / n) ** 0.5, name
 
 
-@kinds
-def test_weights_are_over_the_words_of_the_sentence(score, alignment, feed):
-    model = small(score, alignment, feed)
-    source, mask, target = sentences()
-    _, weights = model(source, mask, target)
-    if score is None:
-        assert weights is None
-        return
-    assert weights.shape == (*target.shape, source.size(1))
-    for b, length in enumerate(mask.sum(1).tolist()):
-        assert not weights[b, :, length - 1 :].any()  # neither the end symbol nor padding
-        total = weights[b].sum(-1)
-        if alignment == "local-p":
-            assert (total < 1).all()
-            assert (total > 0).all()
-        else:
-            torch.testing.assert_close(total, torch.ones_like(total), atol=1e-12, rtol=0)
-
-
 @pytest.mark.parametrize(("score", "alignment"), ATTENTIONS)
 def test_feeding_nothing_is_not_feeding(score, alignment):
     """The step loop whose weights for h̃ are zero, against the fused path: values and all gradients they share."""

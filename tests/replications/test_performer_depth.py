@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
-from replications.performer.model import Performer
-from replications.performer.settings import DepthConfig
-from shared.attention.favor import SoftmaxFeatures
+from replications.performer.replication import build_model
+from replications.performer.settings import DepthConfig, ModelConfig
 from shared.tasks.settings import RunConfig
 
 SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
@@ -50,16 +49,7 @@ def steps(spread=0.0):
 
 
 def performers(section, symbols, causal):
-    def features():
-        if section["attention"] == "softmax":
-            return None
-        key_size = section["width"] // section["heads"]
-        return SoftmaxFeatures(key_size=key_size, projections=section["features"], directions=section["directions"])
-
-    return Performer(
-        symbols=symbols, width=section["width"], heads=section["heads"], hidden_size=section["hidden"],
-        layers=section["layers"], features=features, causal=causal,
-    )  # fmt: skip
+    return build_model(ModelConfig.model_validate(section), symbols, causal)
 
 
 def run(networks, seed=1, **changes):
@@ -71,6 +61,7 @@ def run(networks, seed=1, **changes):
 def test_what_each_layer_adds_is_what_is_measured():
     """All layers add 1/√P to a state of norm 1: errors are l/√P, once the networks have the same weights."""
     metrics = run(steps(), length=1)
+    assert run(steps(), length=12, sequences=3)["features_4.error_l1"] == pytest.approx(0.5, rel=1e-5)  # of all states
     for count, end in ((4, ""), (16, "_low"), (4, "_high")):
         found = [metrics[f"features_{count}.error{end}_l{layers}"] for layers in (1, 2, 4)]
         assert found == pytest.approx([layers / math.sqrt(count) for layers in (1, 2, 4)], rel=1e-5)
@@ -78,11 +69,6 @@ def test_what_each_layer_adds_is_what_is_measured():
         assert metrics[f"features_16.growth{end}"] == pytest.approx(4, rel=1e-5)
         assert metrics[f"features_16.least_step{end}"] == pytest.approx(2, rel=1e-5)
         assert metrics[f"most_over_fewest.error_ratio{end}_l2"] == pytest.approx(0.5, rel=1e-5)
-
-
-def test_the_error_is_relative_to_all_states():
-    metrics = run(steps(), length=12, sequences=3)
-    assert metrics["features_4.error_l1"] == pytest.approx(0.5, rel=1e-5)
 
 
 @torch.inference_mode()

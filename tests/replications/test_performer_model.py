@@ -1,7 +1,5 @@
 """The Performer beside the Transformer whose weights it has: what it estimates, and when it takes over."""
 
-import math
-
 import pytest
 import torch
 
@@ -26,45 +24,6 @@ def exact(model):
 
 
 # Weights
-
-
-@estimated
-@pytest.mark.parametrize("changes", [{}, {"features": 50}, {"directions": "iid"}, {"swap_at": 3}], ids=str)
-def test_with_one_seed_all_kinds_of_attention_begin_with_the_same_weights(name, changes):
-    """FAVOR+ adds none."""
-    models = []
-    for kind in ("exact", name):
-        torch.manual_seed(4)
-        models.append(small(kind, std=None, **(changes if kind == name else {})))
-    softmax, performer = (dict(model.named_parameters()) for model in models)
-    assert softmax.keys() == performer.keys()
-    assert all(torch.equal(weight, performer[key]) for key, weight in softmax.items())
-    assert models[0].origin == models[1].origin
-
-
-@torch.no_grad()
-@both_ways
-@pytest.mark.parametrize("name", ["positive", "hyperbolic"])
-def test_with_many_features_it_is_the_transformer(name, causal):
-    """The error falls with the square root of their number."""
-    inputs, mask = padded([40, 23, 7])
-    softmax = small("exact", causal=causal, std=0.4)
-    expected = softmax(inputs, mask)[mask]
-    errors = []
-    for features in (16, 128, 1024):
-        found = [with_weights_of(softmax, name, causal=causal, features=features)(inputs, mask)[mask] for _ in range(6)]
-        errors.append(math.sqrt(sum((h - expected).square().mean().item() for h in found) / len(found)))
-    few, more, many = errors
-    assert many < 0.08
-    assert 1.5 < few / more < 6  # √8 = 2.8
-    assert 1.5 < more / many < 6
-
-
-def test_for_queries_and_keys_that_are_small_trigonometric_features_do_as_well():
-    inputs, mask = padded([20, 9])
-    softmax = small("exact", std=0.1)
-    performer = with_weights_of(softmax, "trigonometric", features=4096)
-    torch.testing.assert_close(performer(inputs, mask)[mask], softmax(inputs, mask)[mask], atol=0.02, rtol=0)
 
 
 # When features are drawn

@@ -18,41 +18,9 @@ SORTED = ("lsh, 1 round", "lsh, 4 rounds")
 
 
 @models
-@both_ways
-def test_padding_gets_no_gradient_and_gives_none_that_is_not_finite(name, causal):
-    model, embedded = small(name, causal=causal), []
-    model.embedding.register_forward_hook(lambda *call: embedded.append(call[-1]) or call[-1].retain_grad())
-    inputs, mask = padded([7, 2, 5])
-    model.output(model(inputs, mask), inputs)[mask].sum().backward()
-    (read,) = embedded
-    assert not read.grad[~mask].any()
-    assert read.grad[mask].any(-1).all()
-    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-
-
-@models
-@both_ways
-def test_every_parameter_has_a_part_in_the_loss(name, causal):
-    model, inputs = small(name, causal=causal).train(), symbols(4, 12)
-    model.output(model(inputs), symbols(4, 12)).sum().backward()
-    unused = {n for n, parameter in model.named_parameters() if not parameter.grad.abs().gt(1e-12).any()}
-    assert unused == set()
-
-
-@models
-def test_a_checkpoint_has_all_that_a_model_needs(name):
-    inputs = symbols(2, 9)
-    models = [small(name) for _ in range(2)]
-    first, second = models
-    assert first.origin != second.origin
-    first.at_update(4)
-    second.load_state_dict(first.state_dict())
-    assert torch.equal(second(inputs), first(inputs))
-
-
-@models
 def test_a_resumed_model_draws_the_same_and_other_updates_draw_otherwise(name):
-    first, second = small(name), small(name)
+    (first, second), inputs = (small(name) for _ in range(2)), symbols(2, 9)
+    assert first.origin != second.origin
     first.at_update(3)
     second.load_state_dict(first.state_dict())
     third = drawn(first)
@@ -60,6 +28,7 @@ def test_a_resumed_model_draws_the_same_and_other_updates_draw_otherwise(name):
     first.at_update(4)
     torch.manual_seed(6)
     second.at_update(4)
+    assert torch.equal(second(inputs), first(inputs))
     fourth, again = drawn(first), drawn(second)
     random = name in SORTED or name in ("positive", "hyperbolic", "trigonometric")
     assert bool(fourth) == random
@@ -69,6 +38,26 @@ def test_a_resumed_model_draws_the_same_and_other_updates_draw_otherwise(name):
     if random:  # no two layers have the same
         own = [numbers for _, numbers in sorted(fourth.items())]
         assert not torch.isclose(own[0], own[1]).any()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "changes"),
+    [
+        ("softmax", "linear", {}), ("exact", "relu", {}), ("exact", "hyperbolic", {}), ("exact", "trigonometric", {}),
+        *(("exact", "positive", {**each}) for each in ({}, {"features": 50}, {"directions": "iid"}, {"swap_at": 3})),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_with_one_seed_all_kinds_of_attention_begin_with_the_same_weights(kind, name, changes):
+    """FAVOR+ adds none."""
+    models = []
+    for attention, more in ((kind, {}), (name, changes)):
+        torch.manual_seed(4)
+        models.append(small(attention, std=None, **more))
+    softmax, other = (dict(model.named_parameters()) for model in models)
+    assert softmax.keys() == other.keys()
+    assert all(torch.equal(weight, other[key]) for key, weight in softmax.items())
+    assert models[0].origin == models[1].origin
 
 
 @models

@@ -6,8 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from replications.transformer_xl.model import TransformerXL
 from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
 from tests.replications.small_transformer_xl import (
@@ -18,6 +16,7 @@ from tests.replications.small_transformer_xl import (
     VOCABULARY,
     N,
     a_text,
+    built,
     in_one_pass,
     in_segments,
     small,
@@ -83,20 +82,6 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
 
 
 @kinds
-def test_no_gradient_flows_into_memory_but_through_all_of_the_segment(kind):
-    model, (inputs, targets) = small(kind).train(), a_text(8)
-    embedded = []
-    model.softmax.embedding.register_forward_hook(lambda *call: embedded.append(call[-1]) or call[-1].retain_grad())
-    memory = model.memory(2, Reach(8))
-    for part in (slice(0, 4), slice(4, 8)):
-        nats = model(inputs[:, part], targets[:, part], memory)
-    nats[:, -1].sum().backward()
-    before, within = embedded
-    assert before.grad is None
-    assert (within.grad != 0).any(-1).all()
-
-
-@kinds
 def test_gradients_are_those_with_the_memory_for_a_constant(kind):
     model, (inputs, targets) = small(kind).train(), a_text(8)
     first, second = ((inputs[:, part], targets[:, part]) for part in (slice(0, 4), slice(4, 8)))
@@ -135,7 +120,7 @@ def test_dropout_is_for_training(kind):
 
 
 def test_dropout_of_attention_is_for_training():
-    model, text = small(attention_dropout=0.3), a_text(SYMBOLS)
+    model, text = small(dropatt=0.3), a_text(SYMBOLS)
     expected = small().train()
     expected.load_state_dict(model.state_dict())
     assert torch.equal(model(*text), model(*text))
@@ -165,12 +150,9 @@ def test_a_gpu_computes_the_same(kind, training):
 # Sizes
 
 
-@pytest.mark.parametrize("kind", TRANSFORMERS)
+@transformers
 def test_weights_begin_as_in_the_released_code(kind):
-    clusters = {"cutoffs": (5, 11), "div_val": 2} if kind == "adaptive" else {}
-    softmax = AdaptiveSoftmax(AdaptiveEmbedding(vocabulary=VOCABULARY, width=64, **clusters))
-    sizes = {"layers": 3, "heads": 4, "key_size": 32, "hidden_size": 96} | TRANSFORMERS[kind]
-    model = TransformerXL(softmax=softmax, std=0.02, **sizes)
+    model = built(kind, d_model=64, n_layer=3, n_head=4, d_head=32, d_inner=96)
     for name, parameter in model.layers.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any()
