@@ -81,16 +81,11 @@ def test_it_is_sampling_with_all_read_anew(selection, reach, window):
     assert torch.equal(found, expected)
 
 
-def test_with_a_memory_every_symbol_is_read_once_and_the_last_never():
+@pytest.mark.parametrize(("memory", "shape"), [(3, (2, 1)), (0, (2, 7))])
+def test_with_a_memory_every_symbol_is_read_once_and_without_as_many_as_the_prompt_has(memory, shape):
     model = HashedModel()
-    written(model, prompts(2, 7), Reach(3), length=6, generator=generator())
-    assert model.read == [(2, 7)] + [(2, 1)] * 5
-
-
-def test_without_one_as_many_symbols_are_read_as_the_prompt_has():
-    model = HashedModel()
-    written(model, prompts(2, 7), Reach(0), length=6, generator=generator())
-    assert model.read == [(2, 7)] * 6
+    written(model, prompts(2, 7), Reach(memory), length=6, generator=generator())
+    assert model.read == [(2, 7)] + [shape] * 5  # the last symbol is never read
 
 
 def test_the_only_special_symbol_is_the_line_end():

@@ -6,8 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from replications.bahdanau.model import RNNsearch
+from replications.luong.model import EncoderDecoder
 from shared.decoding.beam import beam_search
 from shared.decoding.ensemble import Ensemble
+from tests.checklist import spread
 from tests.decoding.hashed_decoder import HashedDecoder, limits, pick, start
 from tests.decoding.naive_beam import naive_beam_search
 
@@ -22,33 +25,14 @@ class Table(HashedDecoder, nn.Module):
         HashedDecoder.__init__(self, with_attention=with_attention)
 
 
-class Recurrent(nn.Module):
-    """A small attentional model with the whole contract; its attention is that of the embedded source."""
+SIZES = {"source_vocabulary": 9, "target_vocabulary": 9, "embedding_size": 6, "hidden_size": 6}
 
-    def __init__(self, seed: int, *, with_attention: bool = True) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.embedding, self.cell, self.out = nn.Embedding(9, 6), nn.GRUCell(6, 6), nn.Linear(6, 9)
-        self.with_attention = with_attention
 
-    def forward(self, source, mask, target):
-        state, logits, weights = self.start(source, mask), [], []
-        for symbols in target.unbind(1):
-            predicted, attention, state = self.step(symbols.unsqueeze(1), state)
-            logits.append(predicted + 3.0)  # logits need not be normalised
-            weights.append(attention)
-        return torch.cat(logits, 1), torch.cat(weights, 1) if self.with_attention else None
-
-    def start(self, source, mask):
-        return self.embedding(source), mask, torch.zeros(len(source), 1, 6)
-
-    def step(self, tokens, state):
-        annotations, mask, h = state
-        h = self.cell(self.embedding(tokens).flatten(0, 1), h.flatten(0, 1)).view(h.shape)
-        scores = (h @ annotations.transpose(1, 2)).masked_fill(~mask.unsqueeze(1), -torch.inf)
-        weights = scores.softmax(-1)
-        log_p = self.out(h + weights @ annotations).log_softmax(-1)
-        return log_p, weights if self.with_attention else None, (annotations, mask, h)
+def member(seed: int, *, with_attention: bool = True) -> nn.Module:
+    """A small model with the whole contract."""
+    torch.manual_seed(seed)
+    attentive = RNNsearch(**SIZES, maxout_size=4, alignment_size=5)
+    return spread(attentive if with_attention else EncoderDecoder(**SIZES, layers=1), 0.5).float()
 
 
 SOURCE = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0]])
@@ -66,23 +50,23 @@ def outputs(model):
 
 
 def test_probabilities_and_weights_are_the_means():
-    members = [Recurrent(seed) for seed in (1, 2, 3)]
+    members = [member(seed) for seed in (1, 2, 3)]
     for joint, *alone in zip(outputs(Ensemble(members)), *(outputs(m) for m in members), strict=True):
         torch.testing.assert_close(joint, torch.stack(alone).mean(0))
         torch.testing.assert_close(joint.sum(-1), torch.ones(joint.shape[:-1]))
 
 
 def test_members_without_attention_have_no_part_in_the_weights():
-    attentive, plain = Recurrent(1), Recurrent(2, with_attention=False)
+    attentive, plain = member(1), member(2, with_attention=False)
     torch.testing.assert_close(outputs(Ensemble([plain, attentive]))[1], outputs(attentive)[1])
     assert outputs(Ensemble([plain]))[1] is None
 
 
 def test_what_no_member_allows_stays_impossible():
-    member = Recurrent(1)
+    model = member(1)
     with torch.no_grad():
-        member.out.bias[4] = -torch.inf
-    assert (outputs(Ensemble([member, member]))[0][..., 4] == 0.0).all()
+        model.output.w_o.bias[4] = -torch.inf
+    assert (outputs(Ensemble([model, model]))[0][..., 4] == 0.0).all()
 
 
 @given(seeds=seeds, beam=st.integers(1, 5), bias=st.sampled_from([-1.0, 0.0, 2.0]))

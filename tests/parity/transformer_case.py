@@ -9,6 +9,7 @@ from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.layers.positions import SinusoidalPositions
+from tests.checklist import sequences
 
 F64 = torch.float64
 TOLERANCES = [(F64, 1e-10), (torch.float32, 1e-5)]
@@ -30,13 +31,10 @@ def shaken(module: nn.Module) -> nn.Module:
     return module
 
 
-def batch(lengths: tuple[int, ...] = (7, 4, 2)) -> tuple[Tensor, Tensor, Tensor]:
-    """Sources (B, S) of these lengths, end symbols included, their mask (B, S) and targets (B, 5)."""
-    rows, ends = len(lengths), torch.tensor(lengths)
-    mask = torch.arange(max(lengths)) < ends.unsqueeze(1)
-    source = torch.randint(4, VOCABULARY, mask.shape).masked_fill(~mask, PAD)
-    source[torch.arange(rows), ends - 1] = EOS
-    target = torch.randint(4, VOCABULARY, (rows, 5))
+def batch(lengths: tuple[int, ...] = (7, 4, 2), steps: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    """Sources (B, S) of these lengths, end symbols included, their mask (B, S) and targets (B, steps)."""
+    source, mask = sequences(VOCABULARY, lengths)
+    target = torch.randint(4, VOCABULARY, (len(lengths), steps))
     target[:, 0] = BOS
     return source, mask, target
 

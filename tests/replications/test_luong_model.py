@@ -8,7 +8,7 @@ import torch
 from replications.luong.model import Encoder
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
-from tests.checklist import spread
+from tests.checklist import sequences, spread
 
 F64 = torch.float64
 K_X, K_Y, M, N, L, D, S_MAX = 11, 9, 4, 6, 2, 2, 4
@@ -41,9 +41,7 @@ def small(*kind, **others):
 
 def sentences(lengths=(6, 4, 2), steps=5):
     """Sources of these lengths, the end symbol 2 included, and targets."""
-    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
-    source = torch.randint(3, K_X, mask.shape).scatter(1, torch.tensor(lengths).unsqueeze(1) - 1, 2)
-    return source.masked_fill(~mask, 0), mask, torch.randint(1, K_Y, (len(lengths), steps))
+    return *sequences(K_X, lengths), torch.randint(1, K_Y, (len(lengths), steps))
 
 
 def unit(lstm, layer, x, h, c):

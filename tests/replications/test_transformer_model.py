@@ -12,12 +12,22 @@ from shared.claims.results import load_results
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
-from shared.layers.positions import SinusoidalPositions
+from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.reports.curves import read_curves
-from tests.replications.small_transformer import POSITIONS, H, N, sentences, small
+from tests.parity.transformer_case import F64, WIDTH, batch, transformer
 from tests.synthetic_runs import Variant, build
 
 EXACT = {"atol": 1e-12, "rtol": 0}
+N, H = 2, 2
+POSITIONS = {
+    "sinusoidal": lambda: SinusoidalPositions(width=WIDTH),
+    "learned": lambda: LearnedPositions(count=150, width=WIDTH),
+    "none": NoPositions,
+}
+
+
+def small(positions="sinusoidal", **changes):
+    return transformer(positions=POSITIONS[positions](), key_size=3, value_size=5, **changes).to(F64).eval()
 
 
 def watched(model, kind):
@@ -36,13 +46,13 @@ def test_scaled_embeddings_begin_as_large_as_sinusoids_and_logits_of_unit_varian
         positions=SinusoidalPositions(width=64),
     ).eval()  # fmt: skip
     assert model.embed(torch.arange(3000).view(1, -1)).var().item() == pytest.approx(1 + 0.5, rel=0.05)
-    logits, _ = model(*sentences())
+    logits, _ = model(*batch())
     assert logits.var().item() == pytest.approx(1, rel=0.1)
 
 
 def test_without_positions_a_source_is_a_bag_of_words():
     """With them it is not (section 3.5)."""
-    source, mask, target = sentences(lengths=(6, 6))
+    source, mask, target = batch((6, 6))
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     for kind in POSITIONS:
         model = small(kind)
@@ -60,10 +70,10 @@ def test_without_positions_a_source_is_a_bag_of_words():
 @torch.no_grad()
 def test_every_head_s_weights_can_be_had():
     model = small()
-    source, mask, target = sentences()
-    (batch, s), t = source.shape, target.size(1)
+    source, mask, target = batch()
+    (rows, s), t = source.shape, target.size(1)
     maps = model.attention_maps(source, mask, target)
-    shapes = {"encoder": (N, batch, H, s, s), "decoder": (N, batch, H, t, t), "cross": (N, batch, H, t, s)}
+    shapes = {"encoder": (N, rows, H, s, s), "decoder": (N, rows, H, t, t), "cross": (N, rows, H, t, s)}
     assert {name: tuple(found.shape) for name, found in maps.items()} == shapes
     for name, found in maps.items():
         total = found.sum(-1)
@@ -77,7 +87,7 @@ def test_dropout_acts_on_sublayers_and_embeddings_and_nowhere_else():
     """Section 5.4; not on attention weights nor within the feed-forward network."""
     model = small(dropout=0.5)
     kept = watched(model, nn.Dropout)
-    model.train()(*sentences())
+    model.train()(*batch())
     assert {name: len(calls) for name, calls in kept.items()} == {
         "dropout": 2,
         **{f"encoder.{n}.dropout": 2 for n in range(N)},
@@ -89,7 +99,7 @@ def test_dropout_acts_on_sublayers_and_embeddings_and_nowhere_else():
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_a_gpu_computes_and_finds_the_same(positions):
     torch.manual_seed(5)
-    model, (source, mask, target) = small(positions), sentences(steps=70)
+    model, (source, mask, target) = small(positions), batch(steps=70)
     limit = torch.tensor([90, 40, 100])
     found = []
     for device in ("cpu", "cuda"):
@@ -111,7 +121,7 @@ def test_a_gpu_computes_and_finds_the_same(positions):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_decodes_as_it_predicts(dtype):
     torch.manual_seed(6)
-    model, (source, mask, target) = small().to(dtype), sentences(steps=80)
+    model, (source, mask, target) = small().to(dtype), batch(steps=80)
     expected = model(source, mask, target)[0].float().log_softmax(-1)
     state = model.start(source, mask)
     steps = []
