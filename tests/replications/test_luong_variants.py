@@ -1,8 +1,7 @@
-"""Every variant of every scale is what its name says, and the sizes in paper.yaml are those of the code."""
+"""Every variant of every scale is what its name says."""
 
 import pytest
 
-from replications.luong.model import EncoderDecoder
 from replications.luong.replication import build_model
 from replications.luong.settings import AlignerConfig, ModelConfig
 from shared.attention.alignments import (
@@ -16,25 +15,13 @@ from shared.attention.alignments import (
     LocationScore,
     Score,
 )
-from tests.replications.shipped_variants import facts, parameters, scale_file_of, shipped
+from tests.replications.shipped_variants import scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 SCORES: dict[str, type[Score]] = {
     "dot": DotScore, "general": GeneralScore, "concat": ConcatScore, "location": LocationScore,
 }  # fmt: skip
 FORWARDS = {"base", "swaps-base"}
-
-
-def parts(model: EncoderDecoder) -> list[int]:
-    """In the order of paper.yaml."""
-    found = model.attention
-    return [
-        parameters(model.encoder.embedding, model.embedding),
-        parameters(model.encoder.lstm),
-        parameters(model.lstm),
-        *([0, 0, 0] if found is None else map(parameters, (found.w_c, found.score, found.alignment))),
-        parameters(model.w_s),
-    ]
 
 
 def named(variant: str) -> tuple[type[Score] | None, type[Alignment] | None]:
@@ -45,25 +32,6 @@ def named(variant: str) -> tuple[type[Score] | None, type[Alignment] | None]:
     if "local-m" in variant:
         return score, LocalMonotonic
     return score, LocalPredictive if "local-p" in variant else GlobalAlignment
-
-
-def test_the_parts_in_paper_yaml_are_those_of_the_modules() -> None:
-    sizes = {"embedding_size": 1000, "hidden_size": 1000, "layers": 4, "reverse": True}
-    local = {"score": "general", "alignment": "local-p", "window": 10}
-    models = {
-        "base": {},
-        "global dot": {"attention": {"score": "dot"}},
-        "global dot + feed": {"attention": {"score": "dot"}, "input_feeding": True},
-        "global general + feed": {"attention": {"score": "general"}, "input_feeding": True},
-        "local-p general + feed": {"attention": local, "input_feeding": True},
-    }
-    counts = facts("luong").parameter_counts
-    assert counts is not None
-    assert counts.totals.keys() == models.keys()
-    for name, settings in models.items():
-        model = build_model(ModelConfig.model_validate(sizes | settings), 50_000, 50_000)
-        assert parts(model) == [part.counts[name] for part in counts.parts]
-        assert sum(parts(model)) == parameters(model) == counts.totals[name]
 
 
 @shipped("luong")

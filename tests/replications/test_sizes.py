@@ -1,16 +1,12 @@
 """The parameter counts of paper.yaml are those of the models that the paper's own scale builds, part by part."""
 
+import importlib
 import math
+from typing import Any
 
 import pytest
-from torch import nn
 
-from replications.linear_transformer import replication as linear_transformer
-from replications.performer import replication as performer
-from replications.self_attentive import replication as self_attentive
-from replications.show_attend_tell import replication as show_attend_tell
-from replications.transformer import replication as transformer
-from replications.transformer_xl import replication as transformer_xl
+from replications.transformer.settings import ModelConfig
 from shared.attention.relative import GlobalBiases
 from shared.vision.features import Grid
 from tests.replications.shipped_variants import facts, parameters, scale_file_of
@@ -18,19 +14,19 @@ from tests.replications.shipped_variants import facts, parameters, scale_file_of
 pytestmark = pytest.mark.usefixtures("shapes_alone")
 
 
-def section(paper: str, variant: str, **changes: object) -> dict[str, object]:
-    return {**scale_file_of(paper, "paper_scale").run(variant).model, **changes}
+def section(paper: str, variant: str, scale: str = "paper_scale", **changes: object) -> dict[str, object]:
+    return {**scale_file_of(paper, scale).run(variant).model, **changes}
 
 
-def built(module, variant: str, *sizes: object, **changes: object) -> nn.Module:
-    """The model of a variant of the paper's own scale."""
-    paper = module.__name__.split(".")[1]
-    return module.build_model(module.ModelConfig.model_validate(section(paper, variant, **changes)), *sizes)
+def built(paper: str, variant: str, *sizes: object, scale: str = "paper_scale", **changes: object) -> Any:
+    """The model of a variant, which is of the paper's own scale unless another is given."""
+    module = importlib.import_module(f"replications.{paper}.replication")
+    return module.build_model(module.ModelConfig.model_validate(section(paper, variant, scale, **changes)), *sizes)
 
 
 def of_texts(variant: str, vocabulary: int, classes: int, only_theirs: int = 0) -> list[int]:
     """The program counts biases of the attention and initial states, too."""
-    model = built(self_attentive, variant, vocabulary, classes)
+    model = built("self_attentive", variant, vocabulary, classes)
     attention = getattr(model.encoder, "attention", None)
     encoder = parameters(model.encoder) - parameters(attention)
     heads = parameters(attention), parameters(model.relation), parameters(model.mlp)
@@ -38,7 +34,7 @@ def of_texts(variant: str, vocabulary: int, classes: int, only_theirs: int = 0) 
 
 
 def of_captions(variant: str) -> list[int]:
-    model = built(show_attend_tell, variant, 10_000, Grid(14, 14, 512))
+    model = built("show_attend_tell", variant, 10_000, Grid(14, 14, 512))
     decoder = model.decoder
     lstm = parameters(decoder.from_y) + decoder.from_h.numel() + decoder.from_z.numel()
     attention = parameters(decoder.glimpse) + decoder.w_d.numel()
@@ -46,13 +42,37 @@ def of_captions(variant: str) -> list[int]:
     return [*ends, lstm, attention, parameters(decoder.f_beta), parameters(model.output)]
 
 
+def of_recurrent(variant: str, biases: int) -> list[int]:
+    """Without biases, of which there are so many."""
+    model = built("bahdanau", variant, 30_000, 30_000)
+    attention = getattr(model, "attention", None)
+    groups = [
+        (model.encoder.embedding, model.embedding), (model.encoder.unit,), (model.unit, model.c), (model.w_s,),
+        (attention,), (model.output,),
+    ]  # fmt: skip
+    named = [[item for part in group if part for item in part.named_parameters()] for group in groups]
+    found = [sum(p.numel() for name, p in of if name.rsplit(".")[-1] not in ("b", "bias")) for of in named]
+    assert parameters(model) - sum(found) == biases
+    return found
+
+
+def of_alignments(variant: str, **changes: object) -> list[int]:
+    model = built("luong", variant, 50_000, 50_000, **changes)
+    attention = model.attention
+    scored = (None, None, None) if attention is None else (attention.w_c, attention.score, attention.alignment)
+    ends = parameters(model.encoder.embedding, model.embedding), parameters(model.encoder.lstm), parameters(model.lstm)
+    found = [*ends, *map(parameters, scored), parameters(model.w_s)]
+    assert sum(found) == parameters(model)
+    return found
+
+
 def of_translation(variant: str) -> list[int]:
-    model = built(transformer, variant, 37_000, 37_000)
+    model = built("transformer", variant, 37_000, 37_000)
     return [parameters(part) for part in (model.embedding, model.encoder, model.decoder)]
 
 
 def of_language(variant: str, vocabulary: int, **changes: object) -> list[int]:
-    model = built(transformer_xl, variant, vocabulary, None, **changes)
+    model = built("transformer_xl", variant, vocabulary, None, **changes)
     biases = {id(p): p.numel() for m in model.modules() if isinstance(m, GlobalBiases) for p in m.parameters()}
     layers = {id(p): p.numel() for p in model.layers.parameters()}  # each counted once, as all share u and v
     out, shared = model.softmax, sum(biases.values())
@@ -62,7 +82,7 @@ def of_language(variant: str, vocabulary: int, **changes: object) -> list[int]:
 
 
 def of_pixels(variant: str, symbols: int, **changes: object) -> list[int]:
-    model = built(linear_transformer, variant, symbols, True, **changes)
+    model = built("linear_transformer", variant, symbols, True, **changes)
     return [parameters(part) for part in (model.embedding, model.layers, model.norm, model.output)]
 
 
@@ -71,7 +91,7 @@ def of_layers(variant: str, **changes: object) -> list[int]:
     found = []
     for attention in ("softmax", "relu", "positive", "trigonometric"):
         counts = {"attention": 0, "feed_forward": 0, "norm": 0}
-        for place, p in built(performer, variant, 30, True, **changes, attention=attention).layers.named_parameters():
+        for place, p in built("performer", variant, 30, True, **changes, attention=attention).layers.named_parameters():
             counts["norm" if "norm" in place else place.split(".")[1]] += p.numel()
         found.append([*counts.values()])
     assert found.count(found[0]) == len(found)
@@ -79,6 +99,13 @@ def of_layers(variant: str, **changes: object) -> list[int]:
 
 
 COUNTS = {
+    ("bahdanau", "RNNsearch"): lambda: of_recurrent("rnnsearch-50", 41_000),
+    ("bahdanau", "RNNencdec"): lambda: of_recurrent("rnnencdec-50", 38_000),
+    ("luong", "base"): lambda: of_alignments("base"),
+    ("luong", "global dot"): lambda: of_alignments("global-dot-feed", input_feeding=False),
+    ("luong", "global dot + feed"): lambda: of_alignments("global-dot-feed"),
+    ("luong", "global general + feed"): lambda: of_alignments("global-general-feed"),
+    ("luong", "local-p general + feed"): lambda: of_alignments("local-p-general-feed"),
     ("self_attentive", "Age"): lambda: of_texts("age-attention", 0, 5),
     ("self_attentive", "Yelp"): lambda: of_texts("yelp-attention", 0, 5),
     ("self_attentive", "BiLSTM + max pooling"): lambda: of_texts("yelp-max", 0, 5),
@@ -127,12 +154,12 @@ def test_every_row_of_table_3_has_the_parameters_that_paper_yaml_derives() -> No
     fitting = {}  # the least and the largest vocabulary, of all rows that print a number
     for row in table.rows:
         (variant,) = row.variants
-        sizes = transformer.ModelConfig.model_validate(section("transformer", variant))
+        sizes = ModelConfig.model_validate(section("transformer", variant))
         width, keys, values = sizes.d_model, *((k or sizes.d_model // sizes.h) for k in (sizes.d_k, sizes.d_v))
         feed_forward = 2 * width * sizes.d_ff + sizes.d_ff + width
         body = sizes.N * (6 * width * sizes.h * (keys + values) + 2 * feed_forward + 10 * width)
         learned = section("transformer", variant).get("positions", {}).get("count", 0) * width
-        count = parameters(built(transformer, variant, 37_000, 37_000))
+        count = parameters(built("transformer", variant, 37_000, 37_000))
         assert count == body + 37_000 * width + learned, variant
         assert row["derived"] == (None if learned else round(count / 1e6, 2)), variant
         if row["parameters"] is not None:
@@ -143,15 +170,11 @@ def test_every_row_of_table_3_has_the_parameters_that_paper_yaml_derives() -> No
     assert all(f"{bound:,}" in (table.note or "") for bound in bounds), bounds
 
 
-def trained(paper: str, scale: str, variant: str, *sizes: object) -> int:
-    module = {"self_attentive": self_attentive, "transformer_xl": transformer_xl}[paper]
-    model = scale_file_of(paper, scale).run(variant).model
-    return parameters(module.build_model(module.ModelConfig.model_validate(model), *sizes))
-
-
 @pytest.mark.parametrize(
     ("paper", "scale", "variant", "other", "within", "sizes"),
     [
+        ("bahdanau", "paper_scale", "rnnencdec-50-matched", "rnnsearch-50", (0.99, 1.01), (30_000, 30_000)),
+        ("vision_transformer", "quick", "cnn-100", "vit-100", (0.95, 1.05), (8, 10)),
         ("self_attentive", "quick", "max-matched", "attention", (0.99, 1.01), (0, 9)),
         ("self_attentive", "quick", "few-rows-1-matched", "few-attention", (0.99, 1.01), (0, 9)),
         ("self_attentive", "bench", "imdb-rows-1", "imdb-attention", (0.99, 1.01), (0, 2)),
@@ -162,5 +185,5 @@ def trained(paper: str, scale: str, variant: str, *sizes: object) -> int:
     ],
 )  # fmt: skip
 def test_rivals_have_at_least_about_as_many_parameters(paper, scale, variant, other, within, sizes) -> None:
-    ratio = trained(paper, scale, variant, *sizes) / trained(paper, scale, other, *sizes)
-    assert within[0] < ratio < within[1]
+    ours, theirs = (parameters(built(paper, name, *sizes, scale=scale)) for name in (variant, other))
+    assert within[0] < ours / theirs < within[1]
