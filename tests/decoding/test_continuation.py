@@ -8,15 +8,9 @@ import torch
 from shared.data.tokenizers import BOS, EOS, PAD, UNK
 from shared.decoding.protocol import Reach
 from shared.decoding.sampling import continue_text, draw
+from tests.decoding.test_sampling import SELECTIONS
 
 VOCABULARY, CELLS = 12, 1009
-SELECTIONS = [
-    {},
-    {"temperature": 0.5},
-    {"top_k": 3},
-    {"top_p": 0.6},
-    {"temperature": 2.0, "top_k": 5, "top_p": 0.7},
-]
 
 
 class HashMemory:

@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 from shared.decoding.constraints import Constraints, best_first, length_divisor
 from shared.decoding.sampling import greedy_search
 from shared.errors import ReplicationError
-from tests.decoding.hashed_decoder import (
-    END,
-    HashedDecoder,
-    limits,
-    start,
-)
+from tests.decoding.hashed_decoder import END, HashedDecoder, limits, start
 
 
 def test_sources_that_ended_leave_the_batch() -> None:

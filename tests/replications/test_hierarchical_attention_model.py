@@ -83,11 +83,3 @@ def test_sentences_end_with_their_symbol_or_the_document() -> None:
     assert counts.tolist() == [len(sentences) for sentences in SENTENCES]
     sizes, counts = sentence_sizes(*batch(), torch.tensor([4, 8]))  # several symbols may
     assert sizes.tolist() == [3, 2, 2, 1, 1, 1, 2]
-
-
-def test_the_paper_s_sizes_have_the_parameters_of_its_equations() -> None:
-    model = HierarchicalNetwork(
-        vocabulary=1000, classes=5, embedding=200, hidden=50, pooling="attention", sentences=True, ends=[4], dropout=0.0
-    )
-    gru_of = [2 * 3 * 50 * (size + 50 + 1) for size in (200, 100)]  # W, U, b of two gates and the candidate
-    assert sum(p.numel() for p in model.parameters()) == 200_000 + sum(gru_of) + 2 * (100 * 100 + 100 + 100) + 505

@@ -3,13 +3,7 @@
 import pytest
 import torch
 
-from tests.replications.small_sequences import (
-    MODELS,
-    drawn,
-    padded,
-    small,
-    symbols,
-)
+from tests.replications.small_sequences import MODELS, drawn, padded, small, symbols
 
 models = pytest.mark.parametrize("name", MODELS)
 both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "both ways"])
