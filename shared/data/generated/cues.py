@@ -10,18 +10,17 @@ import itertools
 import random
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.data.generated.words import Draw, Numbers, Texts, distinct_texts, shuffled, syllables
+from shared.data.generated.words import Numbers, Texts, Wanted, distinct_texts, namer, syllables
 from shared.data.splits import Corpus, Segment
 
 STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrstv") + syllables("bdfk", "aeiou", "lmn", "aeiou", "rst")
 
-Meaning = tuple[str, ...]
+Meaning = Sequence[str]
 """The word forms of a key or of a value, the most frequent first."""
 Label = tuple[int, ...]
 """The number of the value of each relevant key."""
@@ -121,16 +120,12 @@ def vocabulary(task: str, parameters: Cues) -> Words:
 
     Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
     """
-    names = iter(shuffled(STEMS, task, parameters.seed))
-
-    def draw(count: int, ending: str) -> Meaning:
-        return tuple(stem + ending for stem in itertools.islice(names, count))
-
+    name = namer(STEMS, task, parameters.seed)
     return Words(
-        keys=[draw(parameters.key_forms, "o") for _ in range(parameters.keys)],
-        decoys=[draw(parameters.key_forms, "a") for _ in range(parameters.decoys)],
-        values=[draw(parameters.value_forms, "") for _ in range(parameters.values)],
-        fillers=list(draw(parameters.fillers, "u")),
+        keys=[name(parameters.key_forms, "o") for _ in range(parameters.keys)],
+        decoys=[name(parameters.key_forms, "a") for _ in range(parameters.decoys)],
+        values=[name(parameters.value_forms, "") for _ in range(parameters.values)],
+        fillers=name(parameters.fillers, "u"),
     )
 
 
@@ -143,18 +138,14 @@ def _corpus(task: str, parameters: Cues, draw_text: Callable[[Words, Label, int,
     """
     words = vocabulary(task, parameters)
 
-    def draws(rng: random.Random, split: str) -> Iterator[Draw]:
-        classes = list(itertools.product(range(parameters.values), repeat=parameters.keys))
-        while True:  # all classes in random order, again and again
-            rng.shuffle(classes)
-            yield from (partial(draw, rng, label) for label in classes)
-
-    def draw(rng: random.Random, label: Label, low: int, high: int) -> tuple[Segment, str]:
-        text, positions = draw_text(words, label, rng.randint(low, high), rng)
-        named = "+".join(words.values[value][0] for value in label)
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
+        text, positions = draw_text(words, wanted.label, rng.randint(wanted.low, wanted.high), rng)
+        named = "+".join(words.values[value][0] for value in wanted.label)
         return Segment((" ".join(text), named, " ".join(map(str, positions)))), " ".join(text)
 
-    return distinct_texts(task, parameters, draws)
+    return distinct_texts(
+        task, parameters, draw, [*itertools.product(range(parameters.values), repeat=parameters.keys)]
+    )
 
 
 def scattered(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
 from shared.data.generated.cues import STEMS
-from shared.data.generated.words import Draw, Numbers, Texts, distinct_texts, shuffled
+from shared.data.generated.words import Numbers, Texts, Wanted, distinct_texts, namer
 from shared.data.splits import Corpus, Segment
 
 END = "."
@@ -60,13 +58,9 @@ class Words(NamedTuple):
 
 def vocabulary(parameters: Documents) -> Words:
     """Return made-up words; keys end in ``-o``, other topics in ``-a``, fillers in ``-u``, values in a consonant."""
-    names = iter(shuffled(STEMS, "documents", parameters.seed))
-
-    def draw(count: int, ending: str) -> list[str]:
-        return [stem + ending for stem in itertools.islice(names, count)]
-
-    values = [draw(parameters.value_forms, "") for _ in range(parameters.values)]
-    return Words(draw(parameters.keys, "o"), draw(parameters.topics, "a"), values, draw(parameters.fillers, "u"))
+    name = namer(STEMS, "documents", parameters.seed)
+    values = [name(parameters.value_forms, "") for _ in range(parameters.values)]
+    return Words(name(parameters.keys, "o"), name(parameters.topics, "a"), values, name(parameters.fillers, "u"))
 
 
 def documents(parameters: Documents) -> Corpus:
@@ -80,16 +74,11 @@ def documents(parameters: Documents) -> Corpus:
     sentence. Lengths are uniform inside a bucket, numbers of sentences uniform inside ``sentences``. The numbers of
     documents of two classes in a split differ by at most 1. No text occurs twice, within a split or in two.
     """
-    words = vocabulary(parameters)
+    words, classes = vocabulary(parameters), range(parameters.values)
 
-    def draws(rng: random.Random, split: str) -> Iterator[Draw]:
-        classes = list(range(parameters.values))
-        while True:  # all classes in random order, again and again
-            rng.shuffle(classes)
-            yield from (partial(draw, rng, value) for value in classes)
-
-    def draw(rng: random.Random, value: int, low: int, high: int) -> tuple[Segment, str]:
-        count, length = rng.randint(*parameters.sentences), rng.randint(low, high)
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
+        value, count = wanted.label, rng.randint(*parameters.sentences)
+        length = rng.randint(wanted.low, wanted.high)
         cuts = sorted(rng.randint(0, length - _LEAST * count) for _ in range(count - 1))
         spare = [end - begin for begin, end in itertools.pairwise([0, *cuts, length - _LEAST * count])]
         decides, text = rng.randrange(count), list[str]()
@@ -101,8 +90,7 @@ def documents(parameters: Documents) -> Corpus:
                 positions = range(begin, len(text))
         return Segment((" ".join(text), words.values[value][0], " ".join(map(str, positions)))), " ".join(text)
 
-    classes = range(parameters.values)
-    return distinct_texts("documents", parameters, draws)
+    return distinct_texts("documents", parameters, draw, classes)
 
 
 def _sentence(topic: str, first: int, fillers: int, words: Words, rng: random.Random) -> list[str]:

@@ -6,7 +6,6 @@ are labelled at both ends, and words with their tags are replaced by ``XX``, as 
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from shared.data.generated.words import Draw, Texts, distinct_texts, shuffled, syllables
+from shared.data.generated.words import Texts, Wanted, distinct_texts, namer, syllables
 from shared.data.splits import Corpus, Segment
 
 _STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
@@ -72,8 +71,8 @@ class Grammar(Texts):
 
 def vocabulary(parameters: Grammar) -> dict[str, list[str]]:
     """Return made-up words for every preterminal symbol; no two symbols share a word."""
-    names = iter(shuffled(_STEMS, "grammar", parameters.seed))
-    return {symbol: list(itertools.islice(names, count)) for symbol, count in parameters.words.items()}
+    name = namer(_STEMS, "grammar", parameters.seed)
+    return {symbol: name(count, "") for symbol, count in parameters.words.items()}
 
 
 def grammar(parameters: Grammar) -> Corpus:
@@ -88,15 +87,12 @@ def grammar(parameters: Grammar) -> Corpus:
         for symbol, expansions in parameters.rules.items()
     }
 
-    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
-        def draw(low: int, high: int) -> tuple[Segment, str] | None:
-            sentence, tree = _derive(parameters.start, rules, words, rng, high)
-            text = " ".join(sentence)
-            return (Segment((text, " ".join(tree))), text) if len(sentence) >= low else None
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str] | None:
+        sentence, tree = _derive(parameters.start, rules, words, rng, wanted.high)
+        text = " ".join(sentence)
+        return (Segment((text, " ".join(tree))), text) if len(sentence) >= wanted.low else None
 
-        return itertools.repeat(draw)
-
-    return distinct_texts("grammar", parameters, draws)
+    return distinct_texts("grammar", parameters, draw)
 
 
 def _derive(

@@ -8,14 +8,13 @@ question is certain for a model that remembers the fact, and otherwise as unpred
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
 import random
 from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.data.generated.words import Draw, Texts, distinct_texts, shuffled, syllables
+from shared.data.generated.words import Texts, Wanted, distinct_texts, namer, syllables
 from shared.data.splits import Corpus, Segment
 
 _SHORTEST = 3  # least distance: one word is between a fact and its question
@@ -63,9 +62,8 @@ class Words(NamedTuple):
 
 def vocabulary(parameters: Recall) -> Words:
     """Return made-up names, whose last letter shows their role: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
-    names = iter(shuffled(_STEMS, "recall", parameters.seed))
-    numbers = {"o": parameters.keys, "a": parameters.values, "u": parameters.fillers}
-    return Words(*([stem + role for stem in itertools.islice(names, count)] for role, count in numbers.items()))
+    name = namer(_STEMS, "recall", parameters.seed)
+    return Words(name(parameters.keys, "o"), name(parameters.values, "a"), name(parameters.fillers, "u"))
 
 
 def recall(parameters: Recall) -> Corpus:
@@ -76,14 +74,11 @@ def recall(parameters: Recall) -> Corpus:
     """
     words = vocabulary(parameters)
 
-    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
-        def draw(low: int, high: int) -> tuple[Segment, str]:
-            text, links = _write(rng.randint(low, high), parameters, words, rng)
-            return Segment((text, links)), text
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
+        text, links = _write(rng.randint(wanted.low, wanted.high), parameters, words, rng)
+        return Segment((text, links)), text
 
-        return itertools.repeat(draw)
-
-    return distinct_texts("recall", parameters, draws)
+    return distinct_texts("recall", parameters, draw)
 
 
 def _write(length: int, parameters: Recall, words: Words, rng: random.Random) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from shared.data.generated.words import Draw, Texts, distinct_texts, syllables
+from shared.data.generated.words import Texts, Wanted, distinct_texts, syllables
 from shared.data.splits import Corpus, Segment
 
 _STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
@@ -182,21 +182,18 @@ def _corpus(
 ) -> Corpus:  # fmt: skip
     vocabulary, names = list(translation), list(translation.values())
 
-    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
-        def draw(low: int, high: int) -> tuple[Segment, str, str]:
-            words = [rng.choice(vocabulary) for _ in range(rng.randint(low, high))]
-            places = order(words)
-            target = clean = [translation[words[place]] for place in places]
-            if noise is not None:
-                share = noise.get(split, 0)
-                target = [rng.choice(names) if rng.random() < share else word for word in clean]
-            gold = " ".join(f"{s}-{t}" for s, t in sorted(zip(places, itertools.count(), strict=False)))
-            # A reordered and a plain source can have equal translations, so duplicates are detected by target.
-            return Segment((" ".join(words), " ".join(target)), links=gold), " ".join(clean), " ".join(target)
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str, str]:
+        words = [rng.choice(vocabulary) for _ in range(rng.randint(wanted.low, wanted.high))]
+        places = order(words)
+        target = clean = [translation[words[place]] for place in places]
+        if noise is not None:
+            share = noise.get(wanted.split, 0)
+            target = [rng.choice(names) if rng.random() < share else word for word in clean]
+        gold = " ".join(f"{s}-{t}" for s, t in sorted(zip(places, itertools.count(), strict=False)))
+        # A reordered and a plain source can have equal translations, so duplicates are detected by target.
+        return Segment((" ".join(words), " ".join(target)), links=gold), " ".join(clean), " ".join(target)
 
-        return itertools.repeat(draw)
-
-    return distinct_texts(task, parameters, draws)
+    return distinct_texts(task, parameters, draw)
 
 
 def agreement_words(parameters: Agreement) -> tuple[list[str], list[str], list[str]]:
@@ -240,16 +237,13 @@ def agreement(parameters: Agreement) -> Corpus:
     words, pronouns, names = agreement_words(parameters)
     kinds, reach, spelled = len(pronouns), max(parameters.distances), words + pronouns
 
-    def draws(rng: random.Random, split: str) -> itertools.repeat[Draw]:
-        def draw(low: int, high: int) -> tuple[Segment, str]:
-            sentence = [rng.randrange(len(words)) for _ in range(rng.randint(low, high))]
-            for place in range(len(sentence) - reach):
-                if rng.random() < parameters.pronouns:
-                    sentence[place] = len(words) + rng.randrange(kinds)
-            target = agreeing(meant(sentence, parameters.distances, len(words)), parameters.places)
-            text = " ".join(spelled[word] for word in sentence)
-            return Segment((text, " ".join(names[word] for word in target))), text
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
+        sentence = [rng.randrange(len(words)) for _ in range(rng.randint(wanted.low, wanted.high))]
+        for place in range(len(sentence) - reach):
+            if rng.random() < parameters.pronouns:
+                sentence[place] = len(words) + rng.randrange(kinds)
+        target = agreeing(meant(sentence, parameters.distances, len(words)), parameters.places)
+        text = " ".join(spelled[word] for word in sentence)
+        return Segment((text, " ".join(names[word] for word in target))), text
 
-        return itertools.repeat(draw)
-
-    return distinct_texts("agreement", parameters, draws)
+    return distinct_texts("agreement", parameters, draw)

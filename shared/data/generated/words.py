@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -57,26 +57,37 @@ def syllables(*letters: str) -> list[str]:
     return ["".join(word) for word in itertools.product(*letters)]
 
 
-def shuffled(words: Iterable[str], task: str, seed: int) -> list[str]:
-    """Words in the random order of a task's lexicon."""
-    words = list(words)
-    random.Random(f"{task} lexicon {seed}").shuffle(words)
-    return words
+def namer(stems: Sequence[str], task: str, seed: int) -> Callable[[int, str], list[str]]:
+    """A function that returns so many more words of a task's lexicon, stems in random order, with an ending."""
+    shuffled = list(stems)
+    random.Random(f"{task} lexicon {seed}").shuffle(shuffled)
+    rest = iter(shuffled)
+    return lambda count, ending: [stem + ending for stem in itertools.islice(rest, count)]
 
 
-Draw = Callable[[int, int], tuple[Segment, *tuple[str, ...]] | None]
-"""From the least and the largest length to a segment and what no other segment may have; None if it came to nothing."""
+class Wanted(NamedTuple):
+    """What a text is to be: of a split and, where there are classes, of a class; and its least and largest length."""
+
+    split: str
+    label: Any
+    low: int
+    high: int
+
+
+Draw = Callable[[Wanted, random.Random], tuple[Segment, *tuple[str, ...]] | None]
+"""From what is wanted to a segment and what no other segment may have; None if it came to nothing."""
 
 
 def distinct_texts(
-    task: str, parameters: Texts, draws: Callable[[random.Random, str], Iterable[Draw]]
+    task: str, parameters: Texts, draw: Draw, labels: Sequence[Any] = (None,)
 ) -> dict[str, list[Segment]]:
     """Draw all splits; nothing that may occur once occurs twice, within a split or in two.
 
     Args:
         task: its name.
         parameters: of the task.
-        draws: from the random generator of a split and its name to what draws the first text, the second and so on.
+        draw: draws a text.
+        labels: classes, each of which a split has as often as the others, or once more.
 
     Raises:
         ReplicationError: there are too few different texts.
@@ -85,11 +96,12 @@ def distinct_texts(
 
     def segments(split: str) -> Iterator[Segment]:
         rng = random.Random(f"{task} {split} {parameters.seed}")
-        own, drawing = parameters.splits[split], iter(draws(rng, split))
+        own, turns = parameters.splits[split], _in_turn(labels, rng)
         for low, high in own.buckets:
             tries = _TRIES * own.per_bucket
-            for draw in itertools.islice(drawing, own.per_bucket):
-                while (drawn := draw(low, high)) is None or not seen.isdisjoint(drawn[1:]):
+            for label in itertools.islice(turns, own.per_bucket):
+                wanted = Wanted(split, label, low, high)
+                while (drawn := draw(wanted, rng)) is None or not seen.isdisjoint(drawn[1:]):
                     tries -= 1
                     if not tries:
                         raise ReplicationError(
@@ -101,3 +113,11 @@ def distinct_texts(
 
     # Lists, because what was seen depends on the order in which the splits are drawn.
     return {split: list(segments(split)) for split in parameters.splits}
+
+
+def _in_turn(labels: Sequence[Any], rng: random.Random) -> Iterator[Any]:
+    """All labels in random order, again and again."""
+    order = list(labels)
+    while True:
+        rng.shuffle(order)
+        yield from order
