@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
-from shared.data.opening import byte_range
+from shared.data.opening import read_bytes
 from shared.errors import ReplicationError
 
 _CHUNK = 1 << 20
@@ -148,11 +148,7 @@ def stored(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
         with tarfile.open(archive, "r:") as tar:
             for member in tar:
                 if member.isreg() and not member.issparse():
-                    yield member.name, partial(_stretch, archive, member.offset_data, member.size)
-
-
-def _stretch(path: Path, start: int, size: int) -> bytes:
-    return b"".join(byte_range(path, start, size))
+                    yield member.name, partial(read_bytes, archive, member.offset_data, member.size)
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:

@@ -18,7 +18,7 @@ from statistics import median
 from shared.data.archives import stored
 from shared.data.cards import Card, FolderSource, load_card
 from shared.data.fetch import fetch
-from shared.data.opening import byte_range, picture_form, read_lines
+from shared.data.opening import picture_form, read_bytes, read_lines
 from shared.data.photos import archives
 from shared.data.readers.texts import LABEL
 from shared.data.splits import NAMES
@@ -70,7 +70,7 @@ def _encodings(card: Card) -> Iterator[str]:
     for source in (each for each in card.sources if isinstance(each, FolderSource)):
         for path in (Path(source.folder).expanduser() / name for name in card.pins(source)):
             if path.is_file():
-                head = b"".join(byte_range(path, 0, min(path.stat().st_size, _SNIFFED)))
+                head = read_bytes(path, count=min(path.stat().st_size, _SNIFFED))
                 rest, mark = head.replace(b"\r\n", b""), ", byte order mark" * head.startswith(b"\xef\xbb\xbf")
                 ends = ["CR LF"] * (len(rest) < len(head)) + ["LF"] * (b"\n" in rest) + ["CR"] * (b"\r" in rest)
                 with suppress(UnicodeDecodeError):  # of what is packed

@@ -139,9 +139,9 @@ def read_lines(path: Path) -> Iterator[str]:
             yield line.removesuffix("\n")
 
 
-def read_bytes(path: Path) -> bytes:
-    """The whole of a file that is no text."""
-    return path.read_bytes()
+def read_bytes(path: Path, start: int = 0, count: int | None = None) -> bytes:
+    """What :func:`byte_range` yields, by default the whole file, in one piece."""
+    return b"".join(byte_range(path, start, count))
 
 
 def read_json(path: Path) -> Any:
