@@ -153,18 +153,19 @@ class ReaderChoice(Strict):
 
     @model_validator(mode="after")
     def _inside(self) -> ReaderChoice:
-        for text in _texts(self.options):
-            if ".." in PurePosixPath(text).parts or text.startswith(("/", "..\\")):
+        for _, text in leaves(self.options):
+            if isinstance(text, str) and (".." in PurePosixPath(text).parts or text.startswith(("/", "..\\"))):
                 raise ValueError(f"'{text}' leads out of the folder of the raw files; give the name of one of them")
         return self
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts at any depth."""
-    if isinstance(value, str):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(part)
+def leaves(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value at any depth of mappings and lists, and where: keys, and numbers of entries, with dots between."""
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(part, f"{where}.{key}".lstrip("."))
+    else:
+        yield where, value
 
 
 class Draw(Strict):

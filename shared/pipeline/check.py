@@ -15,7 +15,7 @@ from shared.claims.scales import TESTS
 from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
 from shared.config import build, check_name, check_part, load_yaml, near
-from shared.data.cards import Card, GeneratedSource, load_card
+from shared.data.cards import Card, GeneratedSource, leaves, load_card
 from shared.data.generated import TASKS
 from shared.data.readers import READERS
 from shared.errors import ReplicationError
@@ -235,21 +235,12 @@ def check_words(settings: ScaleFile) -> None:
         document = load_yaml(path)
         if path == folder / "paper.yaml":
             document.pop("program", None)
-        for key, text in _texts(document):
-            if found := OF_PROGRAMS.search(text):
+        for key, text in leaves(document):
+            if isinstance(text, str) and (found := OF_PROGRAMS.search(text)):
                 raise ReplicationError(
                     f"{path}: {key}: '{found.group()}': say what the authors' program does under 'program' of "
                     f"{folder / 'paper.yaml'}, with the file that it does so in, and here only what this project does."
                 )
-
-
-def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in a document, and where: keys, and numbers of entries from 0, with dots between them."""
-    if isinstance(value, str):
-        yield key, value
-    elif isinstance(value, dict | list):
-        for at, part in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _texts(part, f"{key}.{at}".lstrip("."))
 
 
 def check_names(settings: ScaleFile) -> None:

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field
 
 from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, check_name, load_yaml, merge, near
+from shared.data.cards import leaves
 from shared.errors import ReplicationError
 from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, part_of
@@ -336,9 +337,7 @@ def refuse_huge(value: Any, where: str, most: int = MOST) -> None:
     Raises:
         ReplicationError: names the place ``where`` and the keys that lead to the number.
     """
-    if isinstance(value, int) and abs(value) > most:
-        shown = f"{value:.3g}" if abs(value) < 1e300 else "a number of over 300 digits"  # no float is that large
-        raise ReplicationError(f"{where}: {shown} is too large; give at most {most:,}.")
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in items:
-        refuse_huge(part, f"{where}.{key}", most)
+    for place, number in leaves(value, where):
+        if isinstance(number, int) and abs(number) > most:
+            shown = f"{number:.3g}" if abs(number) < 1e300 else "a number of over 300 digits"  # no float is that large
+            raise ReplicationError(f"{place}: {shown} is too large; give at most {most:,}.")
