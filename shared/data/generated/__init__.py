@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_type_hints
 
-from shared.config import Strict, build, near
-from shared.data.generated import cues, documents, grammar, recall, sequences, sets, translation
+from shared.config import Strict, build, check_name
+from shared.data.generated import cues, sequences, sets, translation
 from shared.data.splits import Corpus
-from shared.errors import ReplicationError
 
 
 class Task(NamedTuple):
@@ -19,9 +18,9 @@ class Task(NamedTuple):
 
 
 _MAKERS: tuple[Callable[[Any], Corpus], ...] = (
-    translation.adjacent_swap, translation.agreement, sequences.copy, documents.documents, cues.evidence,
-    translation.exchanged_halves, grammar.grammar, sets.maxima, sets.mixtures, translation.noisy_swap,
-    sequences.pictures, sequences.proteins, recall.recall, cues.tally,
+    translation.adjacent_swap, translation.agreement, sequences.copy, cues.documents, cues.evidence,
+    translation.exchanged_halves, translation.grammar, sets.maxima, sets.mixtures, translation.noisy_swap,
+    sequences.pictures, sequences.proteins, sequences.recall, cues.tally,
 )  # fmt: skip
 TASKS = {make.__name__: Task(get_type_hints(make)["parameters"], make) for make in _MAKERS}
 """Generated tasks by name."""
@@ -33,7 +32,6 @@ def generate(task: str, parameters: Mapping[str, Any]) -> Corpus:
     Raises:
         ReplicationError: there is no such task, or its parameters are invalid.
     """
-    if task not in TASKS:
-        raise ReplicationError(f"there is no generated task '{task}'{near(task, TASKS)}.")
+    check_name(task, TASKS, "there is no generated task")
     chosen = TASKS[task]
     return chosen.make(build(chosen.parameters, parameters, where=f"parameters of the generated task '{task}'"))

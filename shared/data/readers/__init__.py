@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.config import Strict, build, near
+from shared.config import Strict, build, check_name
 from shared.data import photos
 from shared.data.cards import Card
 from shared.data.generated.scenes import LANGUAGES as SCENE_LANGUAGES
@@ -88,8 +88,7 @@ def read(name: str, raw: Path, languages: Sequence[str], options: Any) -> Corpus
     Raises:
         ReplicationError: there is no such reader, the languages or options are wrong, or a file is not as it expects.
     """
-    if name not in READERS:
-        raise ReplicationError(f"there is no reader '{name}'{near(name, READERS)}.")
+    check_name(name, READERS, "there is no reader")
     reader = READERS[name]
     if reader.languages is not None and tuple(languages) != reader.languages:
         wanted = f"the languages {', '.join(reader.languages)}, in this order" if reader.languages else "no languages"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_generators import SMALL, only
 
 from shared.config import build, load_yaml
-from shared.data.generated import cues, documents, generate, grammar, recall
-from shared.data.generated.translation import Agreement, agreement_words
+from shared.data.generated import cues, generate, sequences
+from shared.data.generated.translation import Agreement, Grammar, agreement_words, grammar_words
 from tests.conftest import ROOT
 
 
@@ -68,7 +68,7 @@ def check_agreement(parameters, corpus):
 
 def check_documents(parameters, corpus):
     """Every document against the rule: the first value of the one sentence with a key is the class."""
-    words = documents.vocabulary(parameters)
+    words = cues.document_words(parameters)
     meaning = {form: forms[0] for forms in words.values for form in forms}
     for segment in itertools.chain(*corpus.values()):
         text, label, positions = segment.texts
@@ -189,7 +189,7 @@ def derives(rules, words, symbol, node, sentence):
 
 
 def check_grammar(parameters, corpus):
-    words = grammar.vocabulary(parameters)
+    words = grammar_words(parameters)
     for segment in itertools.chain(*corpus.values()):
         sentence, tree = segment.texts
         assert derives(parameters.rules, words, "S", nested(tree), sentence.split())
@@ -239,7 +239,7 @@ def check_recalls(parameters, corpus):
 def test_distances_are_log_uniform_where_no_question_waits_for_another():
     # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
     changed = values("recall", keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
-    found = np.sort(check_recalls(build(recall.Recall, changed, where="test"), generate("recall", changed)))
+    found = np.sort(check_recalls(build(sequences.Recall, changed, where="test"), generate("recall", changed)))
     assert len(found) > 8000
     assert (found[0], found[-1]) == (3, 40)
     upper = np.arange(3, 41)
@@ -298,7 +298,7 @@ RULES = {
         "distances": st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
         "pronouns": st.floats(0, 0.9), "splits": st.just(only(8, 12, 20)["splits"]),
     })),
-    "documents": Rule(documents.Documents, check_documents, st.builds(
+    "documents": Rule(cues.Documents, check_documents, st.builds(
         lambda values, most, more: {"values": values, "sentences": [1, most]} | lengths(4 * most + more),
         st.integers(2, 4), st.integers(1, 4), spare,
     )),
@@ -310,8 +310,8 @@ RULES = {
         st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 4),
         st.tuples(st.integers(0, 2), st.integers(2, 4)), st.tuples(st.integers(0, 1), st.integers(1, 3)), spare,
     )),
-    "grammar": Rule(grammar.Grammar, check_grammar, st.just({})),
-    "recall": Rule(recall.Recall, check_recalls, st.builds(
+    "grammar": Rule(Grammar, check_grammar, st.just({})),
+    "recall": Rule(sequences.Recall, check_recalls, st.builds(
         lambda keys, shortest, more, share: {
             "keys": keys, "distances": [shortest, shortest + more], "filler_share": share,
         } | only(40, 60, 10),
