@@ -132,7 +132,7 @@ def check_settings(settings: ScaleFile) -> None:
         for key, (names, known) in named.items():
             for name in [each for each in names if each is not None] if known else ():
                 check_name(name, known, f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no")
-    for variant in settings.buildable():
+    for variant in settings.built_variants:
         check_model(settings.models, settings.run(variant))
     for name in settings.others:  # other data may not go by the name of a task
         other, variant = settings.other(name)
@@ -307,7 +307,7 @@ def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> 
         if paper:
             check_variants(ScaleFile(paper, settings.scale), [plain], where)
         else:
-            check_name(plain, settings.known(), f"{where}: {settings.variants_path} has no variant")
+            check_name(plain, settings.identities, f"{where}: {settings.variants_path} has no variant")
             if plain not in settings.variants and plain not in settings.left_out:
                 raise ReplicationError(
                     f"{settings.path}: '{plain}' of {where} neither runs nor is left out; list it under variants, or "

@@ -193,6 +193,8 @@ class ScaleFile:
         tasks: name to settings of those that run.
         built_tasks: the same, and those that are given beside them under ``left_out``.
         variants: name to settings of those that run.
+        built_variants: the same, and those that are given beside them under ``left_out``.
+        identities: of all variants of the paper, whether they run at this scale or not.
         others: runs of other papers, ``<paper>/<variant>``, that claims or tables name.
         left_out: variant to the reason why it does not run; one that no claim, table or figure names needs none.
         deviations: from the paper, at this scale.
@@ -213,7 +215,7 @@ class ScaleFile:
         self.tasks, self.variants = content.tasks, content.variants
         self.deviations, self.features, self.others = content.deviations, content.features, content.others
         self.built_tasks = content.tasks | content.left_out.tasks
-        self._built_variants = content.variants | content.left_out.variants
+        self.built_variants = content.variants | content.left_out.variants
         self._runs: dict[str, RunConfig] = {}
         self.left_out = {name: reason.because for reason in content.left_out.reasons for name in reason.variants}
         check_name(self.kind, KINDS, f"{self.variants_path}: kind: there is no kind of task")
@@ -232,7 +234,7 @@ class ScaleFile:
     def corpus(self, task: str) -> Any:
         """The corpus of a task, as the settings of its kind."""
         self._task(task)
-        return self.run(next(name for name, each in self._built_variants.items() if each.task == task)).corpus
+        return self.run(next(name for name, each in self.built_variants.items() if each.task == task)).corpus
 
     def run(self, variant: str, changes: Section | None = None) -> RunConfig:
         """All settings of a variant; also of one that is left out, if it could be built at this scale.
@@ -288,14 +290,6 @@ class ScaleFile:
         """The folder of a variant's results, ``runs/<scale>/<paper>/<variant>``."""
         return Path("runs", self.scale, variant if "/" in variant else f"{self.paper}/{variant}")
 
-    def known(self) -> list[str]:
-        """All variants of the paper, whether they run at this scale or not."""
-        return list(self.identities)
-
-    def buildable(self) -> list[str]:
-        """All variants whose settings are given at this scale, whether they run or not."""
-        return list(self._built_variants)
-
     def _contradictions(self, content: Content) -> Iterator[str]:
         """What contradicts the folder's name, the other file or another part of this one."""
         known, variants = self.identities, self.variants_path
@@ -320,10 +314,10 @@ class ScaleFile:
         return self.built_tasks[name]
 
     def _variant(self, name: str) -> Variant:
-        if name in self.left_out and name not in self._built_variants:
+        if name in self.left_out and name not in self.built_variants:
             raise ReplicationError(f"{self.path}: '{name}' is left out: {self.left_out[name]}.")
-        check_name(name, self._built_variants, f"{self.path} has no variant")
-        return self._built_variants[name]
+        check_name(name, self.built_variants, f"{self.path} has no variant")
+        return self.built_variants[name]
 
 
 def lenders(*configs: RunConfig) -> list[str]:

@@ -51,7 +51,6 @@ def split_name(name: str) -> tuple[str, str]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write ``value``; a reader sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -59,6 +58,7 @@ def write_text(path: Path, text: str) -> None:
     """Write ``text``; a reader sees the old file or the whole new one. A file that has it already is not touched."""
     if path.is_file() and path.read_bytes() == text.encode():
         return
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)

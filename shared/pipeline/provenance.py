@@ -70,7 +70,8 @@ def environment(lock: Path) -> dict[str, Any]:
     return {
         **revision(),
         "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "versions": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in PACKAGES},
         **machine(),
     }
 
@@ -113,13 +114,6 @@ def git(*arguments: str) -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _cpu() -> str:

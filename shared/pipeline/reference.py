@@ -41,7 +41,6 @@ TYPES = {"string": "text", "boolean": "true or false", "integer": "integer", "nu
 
 def write_reference() -> None:
     """Write docs/REFERENCE.md; run from the project's root."""
-    PATH.parent.mkdir(exist_ok=True)
     write_text(PATH, reference())
     print(f"{PATH} is written.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from shared.claims.outcomes import Evidence
 from shared.claims.scales import TESTS
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder
+from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder, write_text
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import git
 from shared.records import read_record
@@ -74,11 +73,10 @@ def report_stage(paper: str, scale: str) -> None:
 def evidence_of(settings: ScaleFile) -> dict[str, Evidence]:
     """Map each variant with results to its evidence, which is "measured" for a study that trains no network."""
     paper = Paper.load(REPLICATIONS / settings.paper / "paper.yaml")
-    models = importlib.import_module(f"replications.{settings.paper}.settings")
     data = {task: _of_data(settings, task, paper) for task in settings.tasks}
     found: dict[str, Evidence] = {}
     for variant in settings.judged():
-        trained = trains_network(settings.run(variant), models)
+        trained = trains_network(settings.run(variant), settings.models)
         found[variant] = data[settings.task_of(variant)] if trained else "measured"
     return found
 
@@ -155,8 +153,7 @@ def export_stage(paper: str) -> None:
     paper_folder(paper)
     text = as_one_file(Path("reports") / paper / "index.html")
     path = Path("reports") / "exported" / f"{paper}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
     print(f"{path} is written.")
 
 

@@ -136,7 +136,7 @@ def list_runs(paper: str | None = None, *, everything: bool = False) -> None:
         scales = [ScaleFile(name, scale) for scale in scales_of(name)]
         console.print(Text(f"{name} ({scales[0].kind})", style="bold"))
         table, notes = Table("variant", *(each.scale for each in scales), box=None, pad_edge=False), list[str]()
-        for variant in dict.fromkeys([*scales[0].known(), *(other for each in scales for other in each.others)]):
+        for variant in dict.fromkeys([*scales[0].identities, *(other for each in scales for other in each.others)]):
             states = [state(each, variant) for each in scales]
             notes += [f"{each.scale}: {variant} {note}" for each, (_, note) in zip(scales, states, strict=True) if note]
             cells = [cell for cell, _ in states]

@@ -185,7 +185,6 @@ def write_tried(tried: Tried, title: str, path: Path) -> None:
         title: the model.
         path: of the page.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as folder:
         page = Path(folder) / "index.html"
         text = render([*_blocks(tried, title, Path(folder))], "html", title=title, folder=Path(folder))

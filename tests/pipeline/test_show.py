@@ -57,7 +57,7 @@ def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project
         assert f"{paper} ({settings[0].kind})" in printed
         section = printed.partition(f"\n{paper} (")[2].partition("tasks, scale")[0].splitlines()[2:]
         assert {line.split()[0] for line in section} == running
-        assert all(f"\n{variant} " in whole for variant in settings[0].known())
+        assert all(f"\n{variant} " in whole for variant in settings[0].identities)
         assert all(f"tasks, scale {each.scale}: {', '.join(each.tasks)}" in printed for each in settings)
 
 
@@ -65,7 +65,7 @@ def test_one_paper_is_listed_with_its_tasks_and_the_reasons_for_what_is_left_out
     printed = said(list_runs, "luong")
     for scale in scales_of("luong"):
         settings = ScaleFile("luong", scale)
-        assert all(f"\n{variant} " in printed for variant in settings.known())
+        assert all(f"\n{variant} " in printed for variant in settings.identities)
         assert all(" ".join(reason.split()) in printed for reason in settings.left_out.values())
     assert "gold (gold-location, gold-local-m-general, gold-ibm1, gold-fast-align)" in printed
     assert main(["list", "luomg"]) == 2

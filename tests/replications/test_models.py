@@ -16,7 +16,7 @@ def networks(paper: str) -> list[str]:
     file: ScaleFile = scale_file_of(paper, "smoke")
     known = importlib.import_module(f"replications.{paper}.settings").MODEL.model_fields
     sections: dict[str, str] = {}
-    for variant in file.buildable():
+    for variant in file.built_variants:
         model = file.run(variant).model
         if model.keys() <= known.keys():
             sections.setdefault(repr(sorted(model.items())), variant)
