@@ -8,8 +8,7 @@
 import numpy as np
 import torch
 
-from shared.pipeline.trained import at_root, load_model
-from shared.pipeline.trying import answer, print_tried
+from shared.pipeline.trying import answer, at_root, load_model, print_tried
 
 at_root()
 model = load_model("set_transformer.maxima-sab")

@@ -7,8 +7,7 @@
 # %%
 import torch
 
-from shared.pipeline.trained import at_root, load_model
-from shared.pipeline.trying import answer, print_tried
+from shared.pipeline.trying import answer, at_root, load_model, print_tried
 
 at_root()
 model = load_model("shaw.relative")

@@ -7,8 +7,7 @@
 # %%
 import torch
 
-from shared.pipeline.trained import at_root, load_model
-from shared.pipeline.trying import answer
+from shared.pipeline.trying import answer, at_root, load_model
 
 at_root()
 model = load_model("vision_transformer.vit-10000")

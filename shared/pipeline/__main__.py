@@ -92,7 +92,7 @@ COMMANDS = {
     "show": Command("show.show_claim", "claim", "say what became of a claim, and how", ("--scale",), scaled=False),
     "try": Command("trying.try_stage", VARIANT, "give a trained model one input", ("input", "--seed", "--page")),
     "publish": Command(
-        "trained.publish_stage", VARIANT, "let the weights of a run come with the project, for 'try'", ("--seed",)
+        "trying.publish_stage", VARIANT, "let the weights of a run come with the project, for 'try'", ("--seed",)
     ),
     "compare": Command(
         "compare.compare_stage", "one", "compare two variants, scales, folders or git revisions", ("other", "--paper")

@@ -15,7 +15,7 @@ import replications  # noqa: F401  before a project of toys puts its own in its 
 from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
-from shared.pipeline.weights import check_weights
+from shared.pipeline.runs import check_weights
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
 

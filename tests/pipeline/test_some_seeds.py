@@ -5,8 +5,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.runs import chosen_seeds, marks_of, train_seed
-from shared.pipeline.weights import refusing_other_weights
+from shared.pipeline.runs import chosen_seeds, marks_of, refusing_other_weights, train_seed
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import SMOKE, Paper, enter
 from tests.pipeline.toys import SEEDS, write_project
