@@ -118,17 +118,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal of another encoding shows a question mark
-    options = parser().parse_args(arguments)
+    options = vars(parser().parse_args(arguments))
     end_with_dvc()
     try:
-        command = COMMANDS[options.command]
+        command = COMMANDS[options.pop("command")]
         module, _, function = command.calls.partition(".")
-        given = [options.name] if command.name else []
+        given = [options.pop("name")] if command.name else []
         if command.scaled:
-            given.append(options.scale or load_params().scale)
-        names = [OPTIONS[flag].get("dest", flag.lstrip("-")) for flag in command.options]
+            given.append(options.pop("scale") or load_params().scale)
         call = getattr(importlib.import_module(f"shared.pipeline.{module}"), function)
-        call(*given, **{name: getattr(options, name) for name in names})
+        call(*given, **options)
         sys.stdout.flush()  # here, or a closed pipe would be noticed when nothing can catch it any more
     except ReplicationError as error:
         print(f"error: {error}", file=sys.stderr)
