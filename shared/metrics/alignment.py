@@ -20,6 +20,8 @@ from shared.errors import ReplicationError
 
 Links = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Method = Literal["argmax", "threshold"]
+"""How weights become links, see :func:`hard_alignment`."""
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
 
 
@@ -105,12 +107,7 @@ def split_links(links: Links, source_words: Sequence[int], target_words: Sequenc
     return np.array(pieces, dtype=np.int64).reshape(-1, 2)
 
 
-def hard_alignment(
-    weights: ArrayLike,
-    *,
-    method: Literal["argmax", "threshold"] = "argmax",
-    threshold: float = 0.5,
-) -> Links:
+def hard_alignment(weights: ArrayLike, *, method: Method = "argmax", threshold: float = 0.5) -> Links:
     """Return the links that attention weights imply. A target word with a row of zeros gets no link.
 
     Args:
@@ -120,12 +117,11 @@ def hard_alignment(
         threshold: the least weight of a link; only the method ``threshold`` uses it.
     """
     weights = np.asarray(weights)
-    rows = np.flatnonzero(np.any(weights > 0, axis=1))
-    best = weights[rows].argmax(axis=1)
     if method == "threshold":
         target, source = np.nonzero(weights >= threshold)
     else:
-        target, source = rows, best
+        target = np.flatnonzero(np.any(weights > 0, axis=1))
+        source = weights[target].argmax(axis=1)
     return np.stack((source, target), axis=1).astype(np.int64)
 
 
@@ -161,7 +157,9 @@ def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int
         ValueError: a gold link lies outside of (T, S).
     """
     weights = np.asarray(weights)
-    source, target = _inside(gold, weights)
+    source, target = gold.possible.T
+    if (source >= weights.shape[1]).any() or (target >= weights.shape[0]).any():
+        raise ValueError(f"a gold link lies outside of the {weights.shape[0]} x {weights.shape[1]} weights")
     attends = np.any(weights[target] > 0, axis=1)
     source, target = source[attends], target[attends]
     offsets: NDArray[np.int64] = weights.argmax(axis=1)[target] - source  # of every link
@@ -170,9 +168,7 @@ def alignment_offsets(weights: ArrayLike, gold: GoldAlignment) -> NDArray[np.int
     return offsets[nearest_first][first]
 
 
-def alignment_statistics(
-    weights: ArrayLike, gold: GoldAlignment, *, method: Literal["argmax", "threshold"] = "argmax"
-) -> dict[str, Any]:
+def alignment_statistics(weights: ArrayLike, gold: GoldAlignment, *, method: Method = "argmax") -> dict[str, Any]:
     """Return the additive statistics of one example as values that JSON can hold.
 
     Args:
@@ -203,10 +199,3 @@ def _membership(words: ArrayLike) -> NDArray[np.float64]:
 def _codes(links: Links) -> NDArray[np.int64]:
     codes: NDArray[np.int64] = np.unique((links[:, 0] << 32) | links[:, 1])
     return codes
-
-
-def _inside(gold: GoldAlignment, weights: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    source, target = gold.possible.T
-    if (source >= weights.shape[1]).any() or (target >= weights.shape[0]).any():
-        raise ValueError(f"a gold link lies outside of the {weights.shape[0]} x {weights.shape[1]} weights")
-    return source, target

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 Example = Mapping[str, Any]
 Statistics = Callable[[Example], Sequence[float] | None]
 Corpus = Callable[[Array], Array]
-Direction = Literal["higher", "lower"]
+Direction = Literal["higher", "lower", None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Measure:
     corpus: Corpus | None = None
     most: float = math.inf
     theme: str = "score"
-    better: Direction | None = None
+    better: Direction = None
     step: str | None = None
 
     def of(self, examples: Sequence[Example]) -> float | None:
@@ -112,3 +112,18 @@ def where_carried(statistics: Callable[[Example], Sequence[float] | None]) -> St
             return None
 
     return carried
+
+
+def share(
+    title: str, statistics: Statistics, corpus: Corpus = ratio, better: Direction = "higher", theme: str = "score"
+) -> Measure:
+    """A measure from 0 to 1."""
+    return Measure(title, "", 3, statistics, corpus, 1.0, theme, better)
+
+
+def per_cent(
+    title: str, statistics: Statistics, better: Direction = "higher", theme: str = "score", *, unit: str = "%",
+    most: float = 100.0,
+) -> Measure:  # fmt: skip
+    """A measure that is the ratio of two sums, times 100."""
+    return Measure(title, unit, 2, statistics, percentage, most, theme, better)

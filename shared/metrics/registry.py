@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example, Measure
@@ -44,6 +45,16 @@ class Family:
         """The member with this name; None if the name does not follow the pattern."""
         match = re.fullmatch(self.pattern, name)
         return self.make(*match.groups()) if match else None
+
+
+def members(name: str, entry: str, order: Callable[[str], Any] = str) -> Callable[[Sequence[Example]], list[str]]:
+    """A member ``<name>@<key>`` for each key that the examples' entries of a name have, for :class:`Family`."""
+
+    def carried(examples: Sequence[Example]) -> list[str]:
+        keys = {key for example in examples for key in example.get(entry, ())}
+        return [f"{name}@{key}" for key in sorted(keys, key=order)]
+
+    return carried
 
 
 def register(measures: Mapping[str, Measure], families: Sequence[Family] = (), numbers: Collection[str] = ()) -> None:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from shared.metrics.captioning import corpus_meteor
-from shared.metrics.quantities import (
-    Corpus,
-    Direction,
-    Example,
-    Measure,
-    Statistics,
-    entries,
-    mean,
-    percentage,
-    ratio,
-    share_of_any,
-    where_carried,
-)
+from shared.metrics.quantities import Measure, Statistics, entries, mean, per_cent, share, share_of_any, where_carried
 from shared.metrics.registry import register
 from shared.metrics.translation import corpus_bleu
 
@@ -36,14 +24,14 @@ def _less(within: str, one: str, other: str, words: str) -> Statistics:
 def _gate(*kinds: str) -> Statistics:
     """Of the mean gate at an image's symbols of the first kind, less that of the second if there is one."""
 
-    def statistics(example: Example) -> Sequence[float] | None:
-        gate = example.get("gate")
-        if gate is None or not all(gate[kind][1] for kind in kinds):
+    def statistics(example: Mapping[str, Any]) -> tuple[float, float] | None:
+        gate = example["gate"]
+        if not all(gate[kind][1] for kind in kinds):
             return None
         first, *others = (gate[kind][0] / gate[kind][1] for kind in kinds)
         return first - sum(others), 1.0
 
-    return statistics
+    return where_carried(statistics)
 
 
 def _bleu(title: str, **options: Any) -> Measure:
@@ -53,19 +41,10 @@ def _bleu(title: str, **options: Any) -> Measure:
 
 def _score(title: str, name: str, most: float = 100.0) -> Measure:
     """The mean over images of a score of each, times 100."""
-    return Measure(title, title, 2, mean(name, "caption"), percentage, most, better="higher")
+    return per_cent(title, mean(name, "caption"), unit=title, most=most)
 
 
-def _share(title: str, statistics: Statistics, corpus: Corpus = ratio) -> Measure:
-    return Measure(title, "", 3, statistics, corpus, 1.0, better="higher")
-
-
-def _attention(
-    title: str, statistics: Statistics, corpus: Corpus = ratio, better: Direction | None = "higher"
-) -> Measure:
-    return Measure(title, "", 3, statistics, corpus, 1.0, "attention", better)
-
-
+_attention = partial(share, theme="attention")
 _COMPARED = ("named", "others", "compared")  # of the object named and of others; images with one object give zeros
 _THING = "Attention on the thing named less that on another thing"
 register({
@@ -77,12 +56,10 @@ register({
     "rouge_l": _score("ROUGE-L", "rouge_l"),
     "cider": _score("CIDEr", "cider", 1000.0),
     "spice": _score("SPICE", "spice"),
-    "object_recall": _share("Objects of the scene named", entries("truth", "named", "objects")),
-    "object_precision": _share("Named objects that are there", entries("truth", "right", "mentioned"), share_of_any),
-    "relation_accuracy": _share("Statements that hold", entries("truth", "true", "relations"), share_of_any),
-    "truth": Measure(
-        "Captions entirely true", "%", 2, mean("all_true", "truth"), percentage, 100.0, better="higher"
-    ),
+    "object_recall": share("Objects of the scene named", entries("truth", "named", "objects")),
+    "object_precision": share("Named objects that are there", entries("truth", "right", "mentioned"), share_of_any),
+    "relation_accuracy": share("Statements that hold", entries("truth", "true", "relations"), share_of_any),
+    "truth": per_cent("Captions entirely true", mean("all_true", "truth")),
     "attention_correctness": _attention(
         "Attention correctness, weight inside the box", entries("regions", "mass", "words")
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shared.metrics.quantities import Direction, Measure, Statistics, mean, percentage, ratio, where_carried
+from functools import partial
+
+from shared.metrics.quantities import Measure, Statistics, mean, per_cent, ratio, share, where_carried
 from shared.metrics.registry import register
 
 
@@ -11,23 +13,17 @@ def _evidence(name: str, per: str) -> Statistics:
     return where_carried(lambda example: (example["evidence"][name] / example["evidence"][per], 1.0))
 
 
-def _attention(title: str, statistics: Statistics, better: Direction | None = None) -> Measure:
-    return Measure(title, "", 3, statistics, ratio, 1.0, "attention", better)
-
-
-def _deleted(title: str, statistics: Statistics) -> Measure:
-    return Measure(title, "%", 2, statistics, percentage, 100.0, "attention")
-
-
+_attention = partial(share, theme="attention")
+_deleted = partial(per_cent, better=None, theme="attention")
 register({
-    "accuracy": Measure("Accuracy", "%", 2, mean("correct"), percentage, 100.0, better="higher"),
+    "accuracy": per_cent("Accuracy", mean("correct")),
     "cross_entropy": Measure("Cross-entropy per text, nats", "nats", 3, mean("cross_entropy"), ratio, better="lower"),
-    "redundancy": _attention("Redundancy of the rows of A", mean("redundancy", "rows")),
-    "focus": _attention("Focus, mean diagonal of AAᵀ", mean("focus", "rows")),
+    "redundancy": _attention("Redundancy of the rows of A", mean("redundancy", "rows"), better=None),
+    "focus": _attention("Focus, mean diagonal of AAᵀ", mean("focus", "rows"), better=None),
     "penalty": Measure("‖AAᵀ − I‖²", "", 3, mean("penalty", "rows"), ratio, theme="attention"),
-    "evidence_mass": _attention("Attention on evidence words", mean("mass", "evidence"), "higher"),
-    "evidence_found": _attention("Share of evidence words found", _evidence("found", "words"), "higher"),
-    "evidence_chance": _attention("Evidence by chance", _evidence("words", "length")),
+    "evidence_mass": _attention("Attention on evidence words", mean("mass", "evidence")),
+    "evidence_found": _attention("Share of evidence words found", _evidence("found", "words")),
+    "evidence_chance": _attention("Evidence by chance", _evidence("words", "length"), better=None),
     "accuracy_top_deleted": _deleted("Accuracy, words most attended to deleted", mean("top", "deletion")),
     "accuracy_random_deleted": _deleted("Accuracy, random words deleted", mean("random", "deletion")),
     "deletion_effect": _deleted(

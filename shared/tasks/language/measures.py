@@ -6,22 +6,12 @@ families: one for every length of the memory, for every distance of what is reca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from shared.metrics.quantities import (
-    Array,
-    Direction,
-    Example,
-    Measure,
-    Statistics,
-    bits,
-    percentage,
-    perplexity,
-    where_carried,
-)
-from shared.metrics.registry import Family, register
+from shared.metrics.quantities import Array, Example, Measure, Statistics, bits, percentage, perplexity, where_carried
+from shared.metrics.registry import Family, members, register
 
 LATE = slice(4, None)
 """The parts of a segment, of eight, that are compared with its start; most of their context is in the segment."""
@@ -54,28 +44,15 @@ def _recall(distance: str, number: int) -> Statistics:
     return where_carried(lambda example: (example["recalls"][distance][number], example["recalls"][distance][1]))
 
 
-def _bits(title: str, statistics: Statistics, better: Direction = "lower") -> Measure:
-    return Measure(title, "bits", 3, statistics, bits, better=better)
+def _bits(title: str, statistics: Statistics) -> Measure:
+    return Measure(title, "bits", 3, statistics, bits, better="lower")
 
 
-def _at_memories(name: str, *, words: bool) -> Callable[[Sequence[Example]], Iterator[str]]:
+def _at_memories(name: str, *, words: bool) -> Callable[[Sequence[Example]], list[str]]:
     """A member for every length of the memory that examples were scored at, of texts that are counted in words or of
     all others."""
-
-    def names(examples: Sequence[Example]) -> Iterator[str]:
-        if any(example.get("unit") == "word" for example in examples) == words:
-            yield from _carried(name, "memories", examples)
-
-    return names
-
-
-def _at_distances(name: str) -> Callable[[Sequence[Example]], Iterator[str]]:
-    return lambda examples: _carried(name, "recalls", examples)
-
-
-def _carried(name: str, entry: str, examples: Sequence[Example]) -> Iterator[str]:
-    keys = {key for example in examples for key in example.get(entry, ())}
-    return (f"{name}@{key}" for key in sorted(keys, key=int))
+    found = members(name, "memories", int)
+    return lambda examples: found(examples) if any(e.get("unit") == "word" for e in examples) == words else []
 
 
 START, REST = slice(0, 1), slice(1, None)
@@ -94,16 +71,16 @@ register(
         ), _at_memories("word_perplexity", words=True)),
         Family(r"bits@(\d+)", lambda memory: _bits(f"Bits per {{token}}, memory of {memory}", _memory(memory)),
                _at_memories("bits", words=False)),
-        Family(r"bits_saved@(\d+)-(\d+)", lambda memory, longer: _bits(
-            f"Bits per {{token}} saved by a memory of {longer} over one of {memory}",
-            where_carried(lambda e: (e["memories"][memory] - e["memories"][longer], e["units"])), "higher",
+        Family(r"bits_saved@(\d+)-(\d+)", lambda memory, longer: Measure(
+            f"Bits per {{token}} saved by a memory of {longer} over one of {memory}", "bits", 3,
+            where_carried(lambda e: (e["memories"][memory] - e["memories"][longer], e["units"])), bits, better="higher",
         )),
         Family(r"recall_bits@(\d+)", lambda distance: _bits(
             f"Bits per recall, distances up to {distance}", _recall(distance, 0)
-        ), _at_distances("recall_bits")),
+        ), members("recall_bits", "recalls", int)),
         Family(r"recalled@(\d+)", lambda distance: Measure(
             f"Recalled, distances up to {distance}", "%", 1, _recall(distance, 2), percentage, 100.0, better="higher"
-        ), _at_distances("recalled")),
+        ), members("recalled", "recalls", int)),
         Family(r"recl_(.+)_(10|50|100)", lambda group, percent: Measure(
             f"RECL among {group}, r = {RATIOS[int(percent)]}", "symbols", 0, better="higher", step=f"recl_{group}_step"
         )),

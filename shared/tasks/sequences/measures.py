@@ -7,10 +7,10 @@ architecture ("swapped"). Each such result is a family of measures, with a membe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from shared.metrics.quantities import Direction, Example, Measure, Statistics, percentage, perplexity, where_carried
-from shared.metrics.registry import Family, register
+from shared.metrics.quantities import Direction, Example, Measure, Statistics, per_cent, perplexity, where_carried
+from shared.metrics.registry import Family, members, register
 
 NATS, HITS = 0, 1
 """Indices into the pair of numbers that an example has for each swapped model and for the baseline."""
@@ -26,22 +26,8 @@ def _of_targets(count: Callable[[Example], float]) -> Statistics:
     return where_carried(lambda example: (count(example), example["tokens"]))
 
 
-def _accuracy(title: str, statistics: Statistics, better: Direction | None = "higher") -> Measure:
-    return Measure(title, "%", 2, statistics, percentage, 100.0, better=better)
-
-
-def _perplexity(title: str, statistics: Statistics, better: Direction | None = "lower") -> Measure:
+def _perplexity(title: str, statistics: Statistics, better: Direction = "lower") -> Measure:
     return Measure(title, "", 2, statistics, perplexity, better=better)
-
-
-def _carried(name: str) -> Callable[[Sequence[Example]], Iterator[str]]:
-    """A member for every model that the weights were judged in."""
-
-    def names(examples: Sequence[Example]) -> Iterator[str]:
-        models = {model for example in examples for model in example.get("swapped", ())}
-        return (f"{name}@{model}" for model in sorted(models))
-
-    return names
 
 
 register(
@@ -49,21 +35,21 @@ register(
         "baseline_perplexity": _perplexity(
             "Perplexity per {token} by frequencies alone", _of_targets(lambda e: e["baseline"][NATS]), None
         ),
-        "token_accuracy": _accuracy("Accuracy per {token}", _of_targets(lambda e: e["hits"])),
-        "baseline_accuracy": _accuracy(
+        "token_accuracy": per_cent("Accuracy per {token}", _of_targets(lambda e: e["hits"])),
+        "baseline_accuracy": per_cent(
             "Accuracy per {token} by frequencies alone", _of_targets(lambda e: e["baseline"][HITS]), None
         ),
-        "sequence_accuracy": _accuracy("Sequences without an error", where_carried(_without_error)),
-        "undefined": _accuracy("Predictions that are no number", _of_targets(lambda e: e["undefined"]), "lower"),
+        "sequence_accuracy": per_cent("Sequences without an error", where_carried(_without_error)),
+        "undefined": per_cent("Predictions that are no number", _of_targets(lambda e: e["undefined"]), "lower"),
     },
     [
         Family(r"perplexity@(.+)", lambda model: _perplexity(
             f"Perplexity per {{token}}, same weights in {model}", _of_targets(lambda e: e["swapped"][model][NATS])
-        ), _carried("perplexity"), beside=True),
-        Family(r"token_accuracy@(.+)", lambda model: _accuracy(
+        ), members("perplexity", "swapped"), beside=True),
+        Family(r"token_accuracy@(.+)", lambda model: per_cent(
             f"Accuracy per {{token}}, same weights in {model}", _of_targets(lambda e: e["swapped"][model][HITS])
-        ), _carried("token_accuracy"), beside=True),
-        Family(r"accuracy_lost@(.+)", lambda model: _accuracy(
+        ), members("token_accuracy", "swapped"), beside=True),
+        Family(r"accuracy_lost@(.+)", lambda model: per_cent(
             f"Accuracy per {{token}} lost with the same weights in {model}",
             _of_targets(lambda e: e["hits"] - e["swapped"][model][HITS]), "lower",
         )),

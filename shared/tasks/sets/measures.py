@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shared.metrics.quantities import Measure, entries, mean, percentage, ratio, where_carried
+from shared.metrics.quantities import Measure, entries, mean, per_cent, ratio, where_carried
 from shared.metrics.registry import register
 
 register({
     "absolute_error": Measure("Absolute error", "", 4, mean("error"), ratio, better="lower"),
-    "counted_right": Measure("Sets counted rightly", "%", 2, mean("counted"), percentage, 100.0, better="higher"),
+    "counted_right": per_cent("Sets counted rightly", mean("counted")),
     "count_nats": Measure("NLL per count, nats", "nats", 3, mean("count_nats"), ratio, better="lower"),
     "point_nats": Measure(
         "NLL per point, nats", "nats", 3, entries("mixture", "nats", "points"), ratio, better="lower"

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from shared.metrics.alignment import agreement
-from shared.metrics.quantities import (
-    Array,
-    Corpus,
-    Direction,
-    Example,
-    Measure,
-    Statistics,
-    entries,
-    field,
-    mean,
-    percentage,
-    ratio,
-)
+from shared.metrics.quantities import Array, Corpus, Example, Measure, entries, field, mean, percentage, share
 from shared.metrics.registry import register
 from shared.metrics.translation import corpus_bleu
 
@@ -52,19 +41,17 @@ def _brackets(title: str, unit: str, corpus: Corpus) -> Measure:
     return Measure(title, unit, 2, field("brackets"), corpus, 100.0, better="higher")
 
 
-def _alignment(title: str, statistics: Statistics, corpus: Corpus, better: Direction = "higher") -> Measure:
-    return Measure(title, "", 3, statistics, corpus, 1.0, "alignment", better)
-
+_alignment = partial(share, theme="alignment")
 
 register({
     "bleu_lowercase": Measure(
         "BLEU, lowercase", "BLEU", 2, field("bleu_lowercase"), corpus_bleu, 100.0, better="higher"
     ),
-    "exact_match": Measure("Exact match", "", 3, mean("exact"), ratio, 1.0, better="higher"),
+    "exact_match": share("Exact match", mean("exact")),
     "bracket_f1": _brackets("Bracket F1", "F1", bracket_f1),
     "bracket_precision": _brackets("Bracket precision", "%", bracket_precision),
     "bracket_recall": _brackets("Bracket recall", "%", bracket_recall),
-    "alignment_accuracy": _alignment("Alignment accuracy", entries("alignment", "hits", "words"), ratio),
+    "alignment_accuracy": _alignment("Alignment accuracy", entries("alignment", "hits", "words")),
     "alignment_precision": _alignment("Alignment precision", _links, _agreement("precision")),
     "alignment_recall": _alignment("Alignment recall", _links, _agreement("recall")),
     "aer": _alignment("AER", _links, _agreement("error_rate"), "lower"),
