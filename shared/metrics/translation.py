@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -19,67 +18,47 @@ Tokenisation = Literal["13a", "none"]
 _COMPOUND = re.compile(r"(\S)-(\S)", re.ASCII)  # ASCII, because Perl matches bytes
 
 
-@dataclass(frozen=True)
-class Score:
-    """A corpus score from 0 to 100 and its sacreBLEU signature."""
+def bleu_signature(tokenise: Tokenisation = "none", *, moses: str = "", compounds: bool = False) -> str:
+    """Return sacreBLEU's signature of corpus BLEU (Papineni et al. 2002) with one reference per example.
 
-    value: float
-    signature: str
+    Args:
+        tokenise: how texts are tokenised, for exponential smoothing.
+        moses: language of :func:`moses_tokenised`, instead; for the "tokenized BLEU" of multi-bleu.perl, which is cased
+            and 0 if n-grams of one length have no match.
+        compounds: as there; BLEU with it is not comparable with BLEU without.
+    """
+    metric = _bleu_metric(tokenise, smooth="none" if moses else "exp")
+    metric.corpus_score(["a"], [["a"]])  # the signature has the number of references
+    words = f"tok:moses-{moses}-sacremoses{version('sacremoses')}{'-compounds' * compounds}"
+    signature = str(metric.get_signature())
+    return signature.replace("tok:none", words) if moses else signature
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenise: Tokenisation = "13a") -> Score:
-    """Return corpus BLEU (Papineni et al. 2002) by sacreBLEU: one reference per example, exponential smoothing."""
-    metric = _bleu_metric(tokenise)
-    value = metric.corpus_score(hypotheses, [references]).score
-    return Score(value, str(metric.get_signature()))
-
-
-def moses_tokenised(lines: Sequence[str], language: str) -> list[str]:
+def moses_tokenised(lines: Sequence[str], language: str, *, compounds: bool = False) -> list[str]:
     """Tokenise text as Moses' tokenizer.perl does, with sacremoses; ``<unk>`` stays one token.
 
     Args:
         lines: running text.
         language: two-letter code; it selects the rules for abbreviations and apostrophes.
+        compounds: whether hyphenated compounds are split in three, ``rich ##AT##-##AT## text``, and Unicode punctuation
+            is first replaced by ASCII. This is what get_ende_bleu.sh of tensor2tensor does before it scores, as GNMT
+            and ConvS2S did; it raises BLEU. As in the Perl script, matches do not overlap: only the first hyphen of
+            ``a-b-c`` is split.
     """
-    from sacremoses import MosesTokenizer
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     tokenizer, protected = MosesTokenizer(language), ["<unk>"]
-    return [tokenizer.tokenize(line, return_str=True, escape=False, protected_patterns=protected) for line in lines]
+    plain = list(map(MosesPunctNormalizer().replace_unicode_punct, lines)) if compounds else lines
+    cut = [tokenizer.tokenize(line, return_str=True, escape=False, protected_patterns=protected) for line in plain]
+    return [_COMPOUND.sub(r"\1 ##AT##-##AT## \2", line) for line in cut] if compounds else cut
 
 
-def compounds_split(lines: Sequence[str], language: str) -> list[str]:
-    """Tokenise as :func:`moses_tokenised` and split hyphenated compounds in three: ``rich ##AT##-##AT## text``.
-
-    This is what get_ende_bleu.sh of tensor2tensor does before it scores, as GNMT and ConvS2S did; it raises BLEU.
-    Unicode punctuation is first replaced by ASCII. As in the Perl script, matches do not overlap: only the first hyphen
-    of ``a-b-c`` is split.
-    """
-    from sacremoses import MosesPunctNormalizer
-
-    plain = map(MosesPunctNormalizer().replace_unicode_punct, lines)
-    return [_COMPOUND.sub(r"\1 ##AT##-##AT## \2", line) for line in moses_tokenised(list(plain), language)]
-
-
-def bleu_moses(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, *, compounds: bool = False
-) -> Score:
-    """Return the "tokenized BLEU" of multi-bleu.perl: Moses tokens, cased, 0 if n-grams of one length have no match.
-
-    With ``compounds`` the text is split by :func:`compounds_split`; that BLEU is not comparable with BLEU without it.
-    """
-    metric, cut = _bleu_metric("none", smooth="none"), compounds_split if compounds else moses_tokenised
-    value = metric.corpus_score(cut(hypotheses, language), [cut(references, language)]).score
-    words = f"tok:moses-{language}-sacremoses{version('sacremoses')}{'-compounds' * compounds}"
-    return Score(value, str(metric.get_signature()).replace("tok:none", words))
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """Return corpus chrF2 (Popović 2015) by sacreBLEU: character 1- to 6-grams, recall weighted twice."""
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Return corpus chrF2 (Popović 2015), and its signature, by sacreBLEU: 1- to 6-grams, recall weighted twice."""
     from sacrebleu.metrics.chrf import CHRF
 
     metric = CHRF()
-    value = metric.corpus_score(hypotheses, [references]).score
-    return Score(value, str(metric.get_signature()))
+    return metric.corpus_score(hypotheses, [references]).score, str(metric.get_signature())
 
 
 def bleu_statistics(

@@ -23,15 +23,7 @@ from shared.metrics.alignment import alignment_statistics, merge_pieces, parse_p
 from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_ADD, count_operations
 from shared.metrics.parsing import bracket_counts
 from shared.metrics.registry import corpus_values
-from shared.metrics.translation import (
-    Tokenisation,
-    bleu,
-    bleu_moses,
-    bleu_statistics,
-    chrf,
-    compounds_split,
-    moses_tokenised,
-)
+from shared.metrics.translation import Tokenisation, bleu_signature, bleu_statistics, chrf, moses_tokenised
 from shared.tasks.batches import training_order
 from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.replication import Replication
@@ -84,12 +76,11 @@ def evaluate(
 def describe(config: TranslationRun) -> Mapping[str, Any]:
     """What a token is, and the sacreBLEU signatures that scores are made under."""
     evaluation = config.evaluation
-    found = {"bleu": bleu(["a"], ["a"], tokenise=evaluation.bleu), "chrf": chrf(["a"], ["a"])}
+    signatures = {"bleu": bleu_signature(evaluation.bleu), "chrf": chrf(["a"], ["a"])[1]}
     if evaluation.moses:
-        found["bleu_tokenized"] = bleu_moses(["a"], ["a"], evaluation.moses)
+        signatures["bleu_tokenized"] = bleu_signature(moses=evaluation.moses)
         if evaluation.compounds:
-            found["bleu_compounds"] = bleu_moses(["a"], ["a"], evaluation.moses, compounds=True)
-    signatures = {name: score.signature for name, score in found.items()}
+            signatures["bleu_compounds"] = bleu_signature(moses=evaluation.moses, compounds=True)
     if evaluation.bleu == RUNNING_TEXT:
         signatures["bleu_lowercase"] = signatures["bleu"].replace("case:mixed", "case:lc")
     return {"signatures": signatures, "token": config.corpus.tokenizer.unit}
@@ -146,7 +137,7 @@ def _kinds_of_bleu(
     if evaluation.moses:
         kinds["bleu_tokenized"] = partial(moses_tokenised, language=evaluation.moses), "none"
         if evaluation.compounds:
-            kinds["bleu_compounds"] = partial(compounds_split, language=evaluation.moses), "none"
+            kinds["bleu_compounds"] = partial(moses_tokenised, language=evaluation.moses, compounds=True), "none"
     return kinds
 
 
@@ -154,7 +145,7 @@ def _values(examples: Sequence[Example]) -> dict[str, float]:
     """The registered measures, and two that are not means over examples."""
     hypotheses, references = ([example[key] for example in examples] for key in ("hypothesis", "reference"))
     lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
-    score = chrf(hypotheses, references).value
+    score, _ = chrf(hypotheses, references)
     return corpus_values(examples) | {"chrf": score, "length_ratio": lengths[0] / lengths[1]}
 
 
