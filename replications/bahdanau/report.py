@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
-from shared.tasks.translation.heatmaps import Heatmaps
-from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
+from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength
 
 PANELS = {
     "The models of the paper": [

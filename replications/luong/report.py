@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
-from shared.tasks.translation.heatmaps import SideBySide
-from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
+from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength, SideBySide
 
 PANELS = {
     "Where neighbours change places": [
@@ -31,27 +30,27 @@ FIGURES = [
     Shows(ScoresByLength(PANELS), claim="L15-C6", counterpart="Figure 6"),
     Shows(
         SideBySide(
-            "Global and local attention where neighbours change places; the true alignment is marked.",
             ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
+            "Global and local attention where neighbours change places; the true alignment is marked.",
         ),
         claim="L15-C7",
     ),
     Shows(
         SideBySide(
-            "Scores of content and of location where halves change places; the true alignment is marked.",
             ["halves-general", "halves-location"],
+            "Scores of content and of location where halves change places; the true alignment is marked.",
         ),
         claim="L15-C4",
     ),
     Shows(
         SideBySide(
-            "Global and local attention on real text.", ["global-location", "local-m-general", "local-p-general-feed"]
+            ["global-location", "local-m-general", "local-p-general-feed"], "Global and local attention on real text."
         ),
     ),
     Shows(
         SideBySide(
-            "Greek to English, with the alignment that people made.",
             ["gold-location", "gold-dot", "gold-local-m-general", "gold-local-p-general"],
+            "Greek to English, with the alignment that people made.",
         ),
         claim="L15-C7",
     ),

@@ -18,7 +18,7 @@ from shared.reports.explorer import Attention, Explored
 from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import name_and_id
 from shared.tasks.examples import read_kept
-from shared.tasks.translation.heatmaps import BAR, Pair, longer_sides
+from shared.tasks.translation.report import BAR, Pair, longer_sides
 
 Kind = Literal["encoder", "decoder", "cross"]
 SAID: dict[Kind, str] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from replications.transformer.figures import Heads, LearningRates, LossByOperations
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
-from shared.tasks.translation.heatmaps import Heatmaps, SideBySide
-from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
+from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength, SideBySide
 
 ROW_D = "Regularisation (row D)"
 PANELS = {
@@ -36,15 +35,15 @@ FIGURES = [
     ),
     Shows(
         SideBySide(
-            "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
             ["base", "rnnsearch", "luong"],
+            "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
         ),
         claim="V17-C1",
     ),
     Shows(
         SideBySide(
-            "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
             ["corpus-base", "bahdanau/corpus-rnnsearch", "luong/local-p-general-feed"],
+            "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
         ),
         claim="V17-C1",
     ),

@@ -12,11 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
-from shared.reports.document import Block, Figure
+from shared.metrics.quantities import Example
+from shared.reports.document import Block, Figure, Table
+from shared.reports.naming import name_and_code
 
 if TYPE_CHECKING:
     from shared.claims.outcomes import Decision  # brings scipy, which a check of names does without
@@ -132,15 +134,12 @@ def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhib
     Raises:
         ReplicationError: the file does not define ``FIGURES``.
     """
-    name = f"replications.{paper}.report"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
+    file = Path("replications", paper, "report.py")
+    if not file.is_file():
         return default
+    module = importlib.import_module(f"replications.{paper}.report")
     if not hasattr(module, "FIGURES"):
-        raise ReplicationError(f"{name.replace('.', '/')}.py does not define FIGURES; let it list what is shown.")
+        raise ReplicationError(f"{file} does not define FIGURES; let it list what is shown.")
     figures: Sequence[Exhibit | Shows] = module.FIGURES
     return figures
 
@@ -176,6 +175,27 @@ def by_task(results: Results) -> dict[str, list[RunResults]]:
         if results[name].not_run is None:
             groups[results[name].task].append(results[name])
     return dict(groups)
+
+
+def examples_with(examples: Sequence[Example], field: str) -> list[Example]:
+    """Of the split ``test`` those that carry ``field``; those of every split where that is the field."""
+    return [row for row in examples if field in row and (field == "split" or row["split"] == "test")]
+
+
+def table_by(
+    head: str, counts: Mapping[Any, int], runs: Sequence[RunResults], cell: Callable[[RunResults, Any], str]
+) -> Table:
+    """A row for each variant, and a column for each value that a field of the examples has.
+
+    Args:
+        head: of the first column.
+        counts: value to the number of examples that have it, in the order of the columns.
+        runs: the variants.
+        cell: what stands in the column of a value.
+    """
+    heads = (f"{value} (n = {count:,})" for value, count in counts.items())
+    rows = [[name_and_code(run.variant), *(cell(run, value) for value in counts)] for run in runs]
+    return Table((head, *heads), rows, "l" + "r" * len(counts))
 
 
 @dataclass(frozen=True)

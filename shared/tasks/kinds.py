@@ -71,20 +71,12 @@ def load_replication(paper: str) -> Replication:
     """Import ``replications.<paper>.replication``.
 
     Raises:
-        ReplicationError: there is no such module, or it has no ``REPLICATION``.
+        ReplicationError: there is no such module.
     """
-    name = f"replications.{paper}.replication"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        raise ReplicationError(
-            f"there is no {name.replace('.', '/')}.py; see 'Add a paper' in CONTRIBUTING.md."
-        ) from None
-    replication: Replication | None = getattr(module, "REPLICATION", None)
-    if replication is None:
-        raise ReplicationError(f"{name.replace('.', '/')}.py does not define REPLICATION.")
+    file = Path("replications", paper, "replication.py")
+    if not file.is_file():
+        raise ReplicationError(f"there is no {file}; see 'Add a paper' in CONTRIBUTING.md.")
+    replication: Replication = importlib.import_module(f"replications.{paper}.replication").REPLICATION
     return replication
 
 

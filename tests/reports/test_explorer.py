@@ -15,7 +15,7 @@ from shared.reports.document import Figure, Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
 from shared.tasks.examples import read_kept, write_kept
-from shared.tasks.translation.heatmaps import maps_of_sentences
+from shared.tasks.translation.report import maps_of_sentences
 from shared.tasks.tried import Tried, Weights, by_head
 from tests.synthetic_runs import sentences, write_attention, write_heads
 from tests.tasks.captioning.synthetic_captioning import Captioner

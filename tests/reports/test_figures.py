@@ -14,8 +14,7 @@ from shared.errors import ReplicationError
 from shared.reports.curves import read_curve, read_curves, training_curves
 from shared.reports.exhibits import LINES, by_task, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
-from shared.tasks.translation.heatmaps import Heatmaps
-from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength
+from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {

@@ -16,8 +16,7 @@ from shared.reports.paper import Paper
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
 from shared.reports.site import BEGIN, END, summarize, write_papers
-from shared.tasks.translation.heatmaps import Heatmaps
-from shared.tasks.translation.report import REPORT, AlignmentOffsets, ScoresByLength
+from shared.tasks.translation.report import REPORT, AlignmentOffsets, Heatmaps, ScoresByLength
 from tests.made_claims import REPLICATIONS, claim, compared, paper_folder
 from tests.reports.drawing import amiss
 from tests.synthetic_runs import TRANSLATORS, build, skip, study

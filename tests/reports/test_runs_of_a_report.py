@@ -15,8 +15,7 @@ from shared.reports.page import render
 from shared.reports.paper import Paper
 from shared.reports.report import describe_data
 from shared.reports.runs import beside_the_paper, cost, learned_blocks, our_results, provenance, score_tables
-from shared.tasks.translation.heatmaps import SideBySide
-from shared.tasks.translation.report import REPORT, ScoresByLength
+from shared.tasks.translation.report import REPORT, ScoresByLength, SideBySide
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, write_metrics
 
@@ -140,7 +139,7 @@ def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
 def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
     names = ("rnnsearch-50", "corpus-rnnsearch", "other")
     found = load_results(build(tmp_path / "runs", {n: Variant("generated", 0.9) for n in names}, examples=30))
-    two, one = SideBySide("Two of three.", [*names, "never-run"]), SideBySide("One only.", ["other", "rnnsearch-50"])
+    two, one = SideBySide([*names, "never-run"], "Two of three."), SideBySide(["other", "rnnsearch-50"], "One only.")
     (figure,) = two.draw(found, tmp_path)
     assert figure.path.name == "alignments_rnnsearch-50_corpus-rnnsearch_other_never-run.png"
     assert figure.caption == "Two of three. Beige: a weight of exactly zero."

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.claims.results import RunResults, read_curve
-from shared.metrics.quantities import Example
 from shared.metrics.registry import MEASURES, measure
 from shared.reports.curves import LOSS, Curve, LearningCurves
-from shared.reports.document import SPACE, Block, Paragraph, Table, Text, code, over_seeds, plain
-from shared.reports.exhibits import KindReport
-from shared.reports.naming import name_and_code
+from shared.reports.document import Block, Paragraph, Table, Text, code, over_seeds, plain, with_ends
+from shared.reports.exhibits import KindReport, examples_with, table_by
 
 Floats = NDArray[np.float64]
 GAINS = ("attention_gain", "attention_contrast", "generated_contrast", "pointing_gain")  # may be below 0
@@ -48,34 +47,25 @@ def by_kind_of_image(runs: Sequence[RunResults]) -> list[Block]:
     for field, metrics in BY.items():
         for metric in metrics:
             shown = [run for run in runs if metric in run.mean]
-            counts = Counter(row[field] for run in shown[:1] for row in _images(run.examples[run.seeds[0]], field))
-            values = list(counts) if field == "split" else sorted(counts)
-            if len(values) > 1:
+            rows = [row for run in shown[:1] for row in examples_with(run.examples[run.seeds[0]], field)]
+            counts = Counter(row[field] for row in rows)
+            if len(counts) > 1:
+                ordered = counts if field == "split" else dict(sorted(counts.items()))
                 head = f"{MEASURES[metric].title} by {CALLED[field]}"
-                heads = (f"{value} (n = {counts[value]:,})" for value in values)
-                rows: list[list[Text]] = [
-                    [name_and_code(run.variant), *(_score(run, metric, field, value) for value in values)]
-                    for run in shown
-                ]
-                tables.append(Table((head, *heads), rows, "l" + "r" * len(values)))
+                tables.append(table_by(head, ordered, shown, partial(_score, metric=metric, field=field)))
     return [*tables, Paragraph(INTERVALS)] if tables else []
 
 
-def _score(run: RunResults, metric: str, field: str, value: object) -> str:
+def _score(run: RunResults, value: object, *, metric: str, field: str) -> str:
     """A metric of the images whose ``field`` has a value, with its interval."""
     from shared.claims.estimates import estimate_examples  # brings scipy
     from shared.claims.statistics import generator
 
-    of = measure(metric)
-    images = [[row for row in _images(examples, field) if row[field] == value] for examples in run.examples.values()]
-    found = estimate_examples(of, images, generator(run.variant, metric, field, str(value)), str(run.folder))
-    ends = np.clip(found.interval(), -of.most if metric in GAINS else 0.0, of.most)
-    return f"{plain(found.value, of.digits)} [{f',{SPACE}'.join(plain(end, of.digits) for end in ends)}]"
-
-
-def _images(examples: Sequence[Example], field: str) -> list[Example]:
-    """All that carry ``field``; of the split ``test`` alone unless that is the field."""
-    return [row for row in examples if field in row and (field == "split" or row["split"] == "test")]
+    of_metric = measure(metric)
+    images = [[row for row in examples_with(of, field) if row[field] == value] for of in run.examples.values()]
+    found = estimate_examples(of_metric, images, generator(run.variant, metric, field, str(value)), str(run.folder))
+    ends = np.clip(found.interval(), -of_metric.most if metric in GAINS else 0.0, of_metric.most)
+    return with_ends(plain(found.value, of_metric.digits), (plain(end, of_metric.digits) for end in ends))
 
 
 class Course(NamedTuple):

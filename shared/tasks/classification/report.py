@@ -11,10 +11,9 @@ from shared.claims.estimates import estimate, runs_with
 from shared.claims.outcomes import Decision
 from shared.claims.results import RunResults, check_paired
 from shared.claims.statistics import mcnemar
-from shared.metrics.quantities import Example
 from shared.reports.curves import LearningCurves
 from shared.reports.document import SPACE, Block, Heading, Paragraph, Table, Text, plain, signed
-from shared.reports.exhibits import KindReport, Results
+from shared.reports.exhibits import KindReport, Results, examples_with, table_by
 from shared.reports.naming import name_and_code
 from shared.reports.verdicts import p_text
 from shared.tasks.classification.figures import CURVES
@@ -56,25 +55,16 @@ def accuracies(runs: Sequence[RunResults]) -> list[Block]:
 
 def _by(runs: Sequence[RunResults], field: str) -> list[Block]:
     """A column per value of ``field``, the most frequent first; nothing where there are one, too many or none."""
-    counts = Counter(row[field] for row in _texts(next(iter(runs[0].examples.values())), field))
+    counts = Counter(row[field] for row in examples_with(next(iter(runs[0].examples.values())), field))
     if not 1 < len(counts) <= MOST_COLUMNS:
         return []
-    values = [value for value, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
-    rows: list[list[Text]] = []
-    for run in runs:
-        texts = [row for examples in run.examples.values() for row in _texts(examples, field)]
-        there, hits = (
-            Counter(row[field] for row in rows) for rows in (texts, [row for row in texts if row["correct"]])
-        )
-        shares = (100 * hits[value] / there[value] for value in values)
-        rows.append([name_and_code(run.variant), *(plain(share, 1) for share in shares)])
-    columns = (BY[field], *(f"{value} (n = {counts[value]:,})" for value in values))
-    return [Table(columns, rows, "l" + "r" * len(values))]
+    ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
+    def accuracy(run: RunResults, value: str) -> str:
+        texts = [row for of in run.examples.values() for row in examples_with(of, field) if row[field] == value]
+        return plain(100 * sum(row["correct"] for row in texts) / len(texts), 1)
 
-def _texts(examples: Sequence[Example], field: str) -> list[Example]:
-    """Of the test split those that carry ``field``; those of every split where that is the field."""
-    return [row for row in examples if field in row and (field == "split" or row["split"] == "test")]
+    return [table_by(BY[field], ordered, runs, accuracy)]
 
 
 def paired_tests(decisions: Sequence[Decision], results: Results) -> list[Block]:

@@ -1,11 +1,15 @@
-"""What reports of translation papers show: scores by source length, and where attention peaks."""
+"""What reports of translation papers show: scores by source length, where attention peaks, and attention as pictures.
+
+Attention is also data for the explorer: of several sentences by one variant, of one by several.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +18,14 @@ from shared.metrics.quantities import Example, Measure
 from shared.metrics.registry import measure
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Block, Figure, Paragraph, Table, extremes, plain, signed
-from shared.reports.exhibits import KindReport, OfPanels, Results, panels
-from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
-from shared.reports.naming import name_and_code, name_of, styles_of
+from shared.reports.exhibits import KindReport, OfPanels, OfVariant, OfVariants, Results, panels
+from shared.reports.explorer import Attention, Explored
+from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting, legend_above, plot_line
+from shared.reports.naming import PALETTE, name_and_code, name_and_id, name_of, styles_of
+from shared.tasks.examples import kept_alike, kept_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SPLITS = ("test", "test_long")
 """The splits of a breakdown: the test split, and the one that continues it with longer sentences. Other splits, with
@@ -26,6 +35,13 @@ INNER = (-2, -1, 0, 1, 2)
 REACH = 4
 """Offsets beyond are summed into the outermost bars."""
 Bin = tuple[int, int]
+Pair = Mapping[str, Any]
+BAR = 0.3  # inches of the bar below
+DRAWN = 4  # sentences of a variant
+COMPARED = 14  # symbols of the longer side
+ABREAST = 34  # symbols of the longest sentence of which two stand beside each other
+SENTENCES = 4  # of each variant, as data
+SYMBOLS = 40  # of such a sentence's longer side: more would be no pleasure to read
 
 
 class BinScore(NamedTuple):
@@ -219,7 +235,7 @@ class AlignmentOffsets(OfPanels):
                     for offset, share in offsets.items():
                         shares[min(max(offset, -REACH), REACH) + REACH] += share
                     left = positions + (place - (len(aligned) - 1) / 2) * width
-                    colour = COLOURS[style % len(COLOURS)]
+                    colour = [*PALETTE.values()][style % len(PALETTE)]
                     axes.bar(left, shares, width * 0.92, color=colour, label=name_of(run.variant))
                 axes.set_xticks(positions, [f"≤ −{REACH}", *inner, f"≥ +{REACH}"])
                 axes.set(xlabel="Attended position minus gold position", ylabel="Share of target words", ylim=(0, 1))
@@ -229,6 +245,98 @@ class AlignmentOffsets(OfPanels):
             caption = f"Where the attention peaks relative to the gold source word.{also_longer(panel.runs)}"
             figures.append(Figure(path, f"{found}{panel.title}. {caption}"))
         return figures
+
+
+def longer_sides(pairs: Sequence[Pair]) -> list[int]:
+    """Symbols of each pair's source or target, whichever has more."""
+    return [max(len(pair["source"]), len(pair["target"])) for pair in pairs]
+
+
+def _grid(path: Path, pairs: Sequence[Pair], labels: Sequence[str]) -> None:
+    """Draw the weights of pairs, two abreast where they are short."""
+    longest = max(longer_sides(pairs))
+    columns = 2 if longest <= ABREAST and len(pairs) > 1 else 1
+    lines = [pairs[first : first + columns] for first in range(0, len(pairs), columns)]
+    heights = [_panel_height(line, columns) for line in lines]
+    with drawing(path, height=sum(heights) + BAR) as canvas:
+        panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=heights).ravel()
+        for axes, pair, label in zip(panels, pairs, labels, strict=False):
+            _heatmap(axes, pair, size=6 if longest > 20 else 7.5 if longest > 12 else 8.5)
+            axes.set_xlabel(label)
+        for axes in panels[len(pairs) :]:
+            axes.set_visible(False)
+        bar_of_weights(canvas, panels)
+
+
+def _panel_height(pairs: Sequence[Pair], columns: int) -> float:
+    """Inches: square cells at the panel's width, plus room for the source words."""
+    tallest = max(pair["weights"].shape[0] / pair["weights"].shape[1] for pair in pairs)
+    words = max(len(str(word)) for pair in pairs for word in pair["source"])
+    return float(min(WIDTH, (WIDTH / columns - 0.9) * min(tallest, 1.6)) + 0.085 * words + 0.5)
+
+
+def _heatmap(axes: Axes, pair: Pair, *, size: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    draw_weights(axes, pair["weights"], columns=pair["source"], rows=pair["target"], size=size)
+    for s, t in pair.get("gold", ()):
+        axes.add_patch(
+            Rectangle((s - 0.5, t - 0.5), 1, 1, fill=False, edgecolor=PALETTE["orange"], linewidth=1.2, clip_on=False)
+        )
+
+
+def maps_of_sentences(kept: Mapping[str, Sequence[Pair]]) -> list[Attention]:
+    """From every target word to the source words, by model and sentence; of each variant what it has kept."""
+    maps = []
+    for variant, pairs in kept.items():
+        short = [pair for pair in pairs if max(pair["weights"].shape) <= SYMBOLS]
+        for number, pair in enumerate(short[:SENTENCES], start=1):
+            choices = {"Model": name_and_id(variant), "Attention": "to the source", "Sentence": str(number)}
+            rows, columns = [*map(str, pair["target"])], [*map(str, pair["source"])]
+            gold = [(int(t), int(s)) for s, t in pair.get("gold", ())]
+            maps.append(Attention(choices, rows, columns, pair["weights"].astype(float).tolist(), gold=gold))
+    return maps
+
+
+class Heatmaps(OfVariant):
+    """A figure ``alignments_<variant>.png`` of attention on several test sentences, source on top, target on the side.
+
+    As Figure 3 of Bahdanau et al. (2015), but the darker, the more weight; a gold link, where known, is framed.
+    """
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if the variant has kept its attention."""
+        kept, path = kept_of(results, self.variant), folder / f"alignments_{self.variant}.png"
+        if not kept:
+            return ()
+        pairs = kept[:DRAWN]
+        _grid(path, pairs, [f"({letter})" for letter in "abcd"[: len(pairs)]])
+        return [Explored(path, self.caption, maps=maps_of_sentences({self.variant: kept}))]
+
+
+@dataclass(frozen=True)
+class SideBySide(OfVariants):
+    """A figure ``alignments_<variant>_<variant>….png`` of the attention of several variants on one test sentence.
+
+    It is the longest kept with at most :data:`COMPARED` symbols on either side; if all have more, the shortest. Colours
+    as in :class:`Heatmaps`, except that a weight of exactly zero is beige: so local attention shows its window.
+
+    Attributes:
+        caption: says what is compared; each variant shows its first seed.
+    """
+
+    caption: str
+
+    def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
+        """The figure, if at least two of the variants have kept their attention."""
+        kept = kept_alike(results, self.shown, ["source", "target"])
+        if len(kept) < 2:
+            return ()
+        path = folder / f"alignments_{'_'.join(self.shown).replace('/', '-')}.png"
+        chosen = fitting(longer_sides(next(iter(kept.values()))), COMPARED)
+        pairs = [of[chosen] | {"weights": np.ma.masked_equal(of[chosen]["weights"], 0.0)} for of in kept.values()]
+        _grid(path, pairs, [*map(name_of, kept)])
+        return [Explored(path, f"{self.caption} Beige: a weight of exactly zero.", maps=maps_of_sentences(kept))]
 
 
 REPORT = KindReport(tables=tables, figures=(ScoresByLength(), AlignmentOffsets(), LearningCurves()))

@@ -10,8 +10,16 @@ from matplotlib.image import imread
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
-from shared.tasks.translation.heatmaps import SENTENCES, SYMBOLS, Heatmaps, SideBySide, maps_of_sentences
-from shared.tasks.translation.report import alignment_offsets, round_bins, score_by_length
+from shared.tasks.translation.report import (
+    SENTENCES,
+    SYMBOLS,
+    Heatmaps,
+    SideBySide,
+    alignment_offsets,
+    maps_of_sentences,
+    round_bins,
+    score_by_length,
+)
 from tests.synthetic_runs import SCORER, Variant, build
 from tests.tasks.in_process import draw_kept
 
@@ -86,7 +94,7 @@ def square(length, weights=np.ones):
 
 
 def compared(folder, **sources):
-    return draw_kept(SideBySide("Both.", [*sources]), folder, **sources)
+    return draw_kept(SideBySide([*sources], "Both."), folder, **sources)
 
 
 def test_every_model_and_sentence_is_a_map(tmp_path):
