@@ -152,11 +152,9 @@ class RouteSection(Strict):
     Attributes:
         with_network: whether it lies over the settings of the task's network, because it builds one. Any other section
             is read without them: a setting of the same name is not picked up by accident.
-        trains_network: whether training such a variant trains a network, which is not one of the paper's own.
     """
 
     with_network: ClassVar[bool] = False
-    trains_network: ClassVar[bool] = False
 
     def check(self, config: RunConfig, network: type[Strict]) -> None:
         """Refuse what the section's fields alone do not show.
@@ -180,7 +178,6 @@ class BorrowedConfig(RouteSection):
         settings: a ``model`` section as that paper's own variants have.
     """
 
-    trains_network: ClassVar[bool] = True
     paper: str
     settings: dict[str, Any]
 
@@ -268,7 +265,7 @@ def check_model(paper: Any, config: RunConfig) -> None:
 def trains_network(config: RunConfig, paper: Any) -> bool:
     """Whether training a variant trains a network, the paper's own or another's."""
     section, _ = find_route(config, paper)
-    return section is None or section[1].trains_network
+    return section is None or section[1] is BorrowedConfig
 
 
 def find_route(config: Any, paper: Any) -> tuple[tuple[str, type[RouteSection]] | None, Any]:

@@ -235,20 +235,18 @@ class PreparedCaptions(Prepared):
 PREPARED = PreparedCaptions
 
 
+@dataclass(frozen=True)
 class _Validation:
     """Batches of captions, each made when it is its turn, as the features of all take gigabytes; then whole images."""
 
-    def __init__(self, split: CaptionedSplit, references: Sequence[Sequence[str]]) -> None:
-        self._split, self._order = split, every_batch(split, tokens=VALIDATED)
-        groups = np.split(np.arange(len(references)), range(IMAGES_VALIDATED, len(references), IMAGES_VALIDATED))
-        self._images = [
-            ImageBatch(split.image_features(group), tuple(tuple(references[image]) for image in group))
-            for group in groups
-        ]
+    split: CaptionedSplit
+    references: Sequence[Sequence[str]]
 
     def __iter__(self) -> Iterator[CaptionBatch | ImageBatch]:
-        yield from map(self._split.batch, self._order)
-        yield from self._images
+        yield from map(self.split.batch, every_batch(self.split, tokens=VALIDATED))
+        for first in range(0, len(self.references), IMAGES_VALIDATED):
+            references = tuple(map(tuple, self.references[first : first + IMAGES_VALIDATED]))
+            yield ImageBatch(self.split.image_features(first + np.arange(len(references))), references)
 
 
 def features_folder(prepared: Path) -> Path:

@@ -22,13 +22,13 @@ from shared.data.fetch import fetch
 from shared.data.generated.scene_captions import scene_truth
 from shared.data.generated.scenes import SceneSplit
 from shared.data.ragged import RaggedArray
-from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, Tokenizer
+from shared.data.tokenizers import EOS, SPECIAL, Tokenizer
 from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints
 from shared.metrics.captioning import CaptionScorer
 from shared.metrics.regions import contrast_statistics, pointing_statistics
 from shared.tasks.batches import device_of, every_batch
 from shared.tasks.captioning.corpus import CaptionedSplit, PreparedCaptions
+from shared.tasks.captioning.module import limits
 from shared.tasks.captioning.settings import CaptioningEvaluation, CaptioningRun
 from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.replication import Replication
@@ -134,9 +134,7 @@ def _evaluate_split(
 @torch.no_grad()
 def search(model: Any, features: Tensor, config: CaptioningEvaluation) -> list[list[int]]:
     """The best caption of every image by its features (B, L, D), as symbols without the end symbol."""
-    none = torch.zeros(len(features), dtype=torch.long, device=features.device)
-    constraints = Constraints(begin=BOS, end=EOS, padding=PAD, minimum=none, maximum=none + config.longest)
-    state = model.start(features)
+    state, constraints = model.start(features), limits(features, config.longest)
     return beam_search(model, state, constraints, beam=config.beam, normalisation=config.normalisation).best()
 
 

@@ -46,11 +46,7 @@ class CaptioningModule(TrainingModule):
     config: CaptioningTraining
 
     def __init__(
-        self,
-        model: nn.Module,
-        config: CaptioningTraining,
-        decode: Callable[[list[list[int]]], list[str]],
-        longest: int,
+        self, model: nn.Module, config: CaptioningTraining, decode: Callable[[list[list[int]]], list[str]], longest: int
     ) -> None:
         super().__init__(model, config, config.monitor)
         self._decode, self._longest = decode, longest
@@ -91,11 +87,13 @@ class CaptioningModule(TrainingModule):
     def _greedy(self, features: Tensor) -> list[list[int]]:
         """The most probable symbols of every image, (B, L, D) of them."""
         model: Any = self.model
-        least = torch.zeros(len(features), dtype=torch.long, device=features.device)
-        constraints = Constraints(
-            begin=BOS, end=EOS, padding=PAD, minimum=least, maximum=torch.full_like(least, self._longest)
-        )
-        return greedy_search(model, model.start(features), constraints).best()
+        return greedy_search(model, model.start(features), limits(features, self._longest)).best()
+
+
+def limits(features: Tensor, longest: int) -> Constraints:
+    """What captions of pictures (B, L, D) are searched under: at most ``longest`` symbols, the end symbol included."""
+    none = torch.zeros(len(features), dtype=torch.long, device=features.device)
+    return Constraints(begin=BOS, end=EOS, padding=PAD, minimum=none, maximum=none + longest)
 
 
 def module(model: nn.Module, config: CaptioningRun, data: PreparedCaptions | None) -> nn.Module:

@@ -93,11 +93,10 @@ def prepare(config: LanguageCorpusConfig, dataset: Path, out: Path) -> dict[str,
     tokenizer = config.tokenizer.train(text for text, _ in _pieces(config, dataset, "train"))
     tokenizer.save(out / "text.tokenizer")
     splits = {split: _encode_split(config, dataset, out, split, tokenizer) for split in config.splits}
-    summary: dict[str, object] = {
+    return write_summary(out, config, {
         "dataset": config.dataset, "unit": config.unit, "symbol": tokenizer.unit, "vocabulary": len(tokenizer),
         "splits": splits,
-    }  # fmt: skip
-    return write_summary(out, config, summary)
+    })  # fmt: skip
 
 
 class _Piece(NamedTuple):

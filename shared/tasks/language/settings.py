@@ -26,17 +26,14 @@ class LanguageCorpusConfig(CorpusConfig):
     unit: Unit = Field(default="word", description="what losses are reported per; symbols may be others")
     tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
     end_of_line: bool = Field(
-        default=True,
-        description="an end symbol for each line end, which counts as a unit; else it is nothing",
+        default=True, description="an end symbol for each line end, which counts as a unit; else it is nothing"
     )
     recalls: str | None = Field(
-        default=None,
-        description="language of the words that repeat an earlier one of their line, and of which",
+        default=None, description="language of the words that repeat an earlier one of their line, and of which"
     )
     lines: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
     shuffled: bool = Field(
-        default=False,
-        description="lines stand in a random order, which no seed changes, and empty ones are left out",
+        default=False, description="lines stand in a random order, which no seed changes, and empty ones are left out"
     )
 
     @model_validator(mode="after")

@@ -121,8 +121,7 @@ def prepare(config: ProteinCorpusConfig, dataset: Path, out: Path) -> dict[str, 
         splits[split] = {
             "proteins": len(symbols), "sequences": len(sequences), "letters": int((sequences.flat >= FIRST).sum()),
         }  # fmt: skip
-    summary = {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits}
-    return write_summary(out, config, summary)
+    return write_summary(out, config, {"dataset": config.dataset, "vocabulary": VOCABULARY, "splits": splits})
 
 
 def _chosen(config: ProteinCorpusConfig, dataset: Path, split: str) -> dict[str, list[str]]:
