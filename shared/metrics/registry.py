@@ -18,7 +18,8 @@ from shared.errors import ReplicationError
 from shared.metrics.quantities import Example, Measure
 
 _measures: dict[str, Measure] = {}
-_families: list[Family] = []
+FAMILIES: list[Family] = []
+"""Registered families."""
 _numbers: set[str] = set()
 MEASURES: Mapping[str, Measure] = MappingProxyType(_measures)
 """Registered measures by name, in the order in which reports show them; the members of families are not among them."""
@@ -69,21 +70,16 @@ def register(measures: Mapping[str, Measure], families: Sequence[Family] = (), n
         ReplicationError: a measure or a pattern of this name is registered already.
     """
     for name in (*measures, *(family.pattern for family in families)):
-        if name in _measures or any(name == family.pattern for family in _families):
+        if name in _measures or any(name == family.pattern for family in FAMILIES):
             raise ReplicationError(f"the measure '{name}' is registered twice; give one of the two another name.")
     _measures.update(measures)
-    _families.extend(families)
+    FAMILIES.extend(families)
     _numbers.update(numbers)
-
-
-def families() -> tuple[Family, ...]:
-    """All registered families."""
-    return tuple(_families)
 
 
 def known(name: str) -> Measure | None:
     """The registered measure or member of a family called ``name``; None for a number that only metrics.json holds."""
-    return _measures.get(name) or next((found for family in _families if (found := family.member(name))), None)
+    return _measures.get(name) or next((found for family in FAMILIES if (found := family.member(name))), None)
 
 
 def is_known(name: str) -> bool:
@@ -104,7 +100,7 @@ def measure(name: str) -> Measure:
 
 def corpus_values(examples: Sequence[Example]) -> dict[str, float]:
     """Name to value of every measure that the examples carry statistics of, members of families last."""
-    members = {name: measure(name) for family in _families for name in family.carried(examples)}
+    members = {name: measure(name) for family in FAMILIES for name in family.carried(examples)}
     values = {name: each.of(examples) for name, each in (_measures | members).items()}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -116,7 +112,7 @@ def by_theme(carried: Collection[str] = ()) -> list[list[str]]:
         carried: names of the numbers that runs have; the members of families among them that score tables show follow
             the measure before their ``@``.
     """
-    members = sorted(name for name in carried if any(each.beside and each.member(name) for each in _families))
+    members = sorted(name for name in carried if any(each.beside and each.member(name) for each in FAMILIES))
     themes: dict[str, list[str]] = defaultdict(list)
     for name, each in _measures.items():
         themes[each.theme] += [name, *(member for member in members if member.startswith(f"{name}@"))]

@@ -22,7 +22,7 @@ import shared
 from shared.claims.schema import Claims
 from shared.data.cards import Card
 from shared.data.readers import READERS
-from shared.metrics.registry import MEASURES, families
+from shared.metrics.registry import FAMILIES, MEASURES
 from shared.pipeline.config import Params
 from shared.pipeline.files import render, write_text
 from shared.pipeline.search import Same, Tried
@@ -66,7 +66,7 @@ def reference() -> str:
         inner=sorted(definitions.keys() - written.values()),
         rows={name: list(_rows(definitions[name], classes.get(name))) for name in definitions},
         said={name: _plain(inspect.getdoc(classes.get(name))) for name in definitions},
-        measures=MEASURES, families=families(), readers={name: written[each.options] for name, each in READERS.items()},
+        measures=MEASURES, families=FAMILIES, readers={name: written[each.options] for name, each in READERS.items()},
         figures=list(_figures()), parts=list(_parts()),
     )  # fmt: skip
 

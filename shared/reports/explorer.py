@@ -93,26 +93,27 @@ def gather_maps(groups: Mapping[KeyT, Sequence[Block]]) -> tuple[dict[KeyT, Sequ
     if not owner:
         return {**groups}, []
     place = {key: i for i, key in enumerate(owner)}
-    led: dict[KeyT, Sequence[Block]] = {
-        name: [
-            replace(block, first=place[(*block.maps[0].choices.items(),)])
-            if isinstance(block, Explored) and block.maps
-            else block
-            for block in blocks
-        ]
-        for name, blocks in groups.items()
-    }
-    pictures = list(dict.fromkeys(each.picture for each, _ in owner.values() if each.picture is not None))
-    figure_data = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
-    maps = [_as_data(each, pictures) | {"figure": of} for each, of in owner.values()]
-    return led, [Heading(TITLE), Paragraph(INTRODUCTION), Explorer({"figures": figure_data, "maps": maps}, pictures)]
+
+    def leading(block: Block) -> Block:
+        if not (isinstance(block, Explored) and block.maps):
+            return block
+        return replace(block, first=place[(*block.maps[0].choices.items(),)])
+
+    led: dict[KeyT, Sequence[Block]] = {name: [*map(leading, blocks)] for name, blocks in groups.items()}
+    said = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
+    return led, [Heading(TITLE), Paragraph(INTRODUCTION), _explorer(said, [*owner.values()])]
 
 
-def explorer_of(maps: Sequence[Attention], choose: str = "Choose a word:") -> Explorer:
+def explorer_of(maps: Sequence[Attention]) -> Explorer:
     """The explorer of maps that belong to no figure."""
-    pictures = list(dict.fromkeys(each.picture for each in maps if each.picture is not None))
-    data = {"figures": [{"choose": choose}], "maps": [_as_data(each, pictures) | {"figure": 0} for each in maps]}
-    return Explorer(data, pictures)
+    return _explorer([{"choose": Explored.choose}], [(each, 0) for each in maps])
+
+
+def _explorer(figures: Sequence[Mapping[str, str]], maps: Sequence[tuple[Attention, int]]) -> Explorer:
+    """The explorer of maps, each with the number of its figure."""
+    pictures = list(dict.fromkeys(each.picture for each, _ in maps if each.picture is not None))
+    data = [_as_data(each, pictures) | {"figure": of} for each, of in maps]
+    return Explorer({"figures": figures, "maps": data}, pictures)
 
 
 def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:

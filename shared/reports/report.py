@@ -81,7 +81,9 @@ def write_report(
             *runs.beside_the_paper(paper, tasks, scale, evidence),
             *runs.settings(paper, scale, deviations),
             *runs.provenance(tasks),
-            *_to_take_along(found),
+            doc.Heading("Make it again, or take it along"),
+            doc.Paragraph(say("again")),
+            found.repro(),
         ],
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -118,11 +120,6 @@ def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> 
         "design": frozen.ledger.designs.get(decision.claim.id),
         "machine": sorted({each["cpu"].partition(" (")[0] for each in records if "cpu" in each}),
     }  # fmt: skip
-
-
-def _to_take_along(found: Findings) -> list[doc.Block]:
-    """The command that makes the page, and its numbers as files."""
-    return [doc.Heading("Make it again, or take it along"), doc.Paragraph(say("again")), found.repro()]
 
 
 def _write_numbers(found: Findings, paper: Paper, out_dir: Path) -> None:

@@ -15,6 +15,7 @@ from shared.claims.outcomes import VERDICTS
 from shared.claims.scales import SCALES, TESTS
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
+from shared.records import read_json
 from shared.reports import document as doc
 from shared.reports import verdicts
 from shared.reports.annotated import NAME as MODEL
@@ -81,10 +82,7 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
         ReplicationError: a report cannot be read.
     """
     shown = [each for each in group_by_paper(_reports(reports, papers)) if each.reports[0].paper in papers]
-    whole = [
-        Replicated(own) for each in shown if (own := [one for one in each.reports if (one.folder / NAME).exists()])
-    ]
-    for before, each, after in zip([None, *whole], whole, [*whole[1:], None], strict=False):
+    for before, each, after in zip([None, *shown], shown, [*shown[1:], None], strict=False):
         name = each.reports[0].paper
         if only in (None, name):
             near = [None if one is None else (one.title, one.page(each.folder)) for one in (before, after)]
@@ -262,7 +260,8 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:
     """
     groups: dict[tuple[str, str], dict[str, Model]] = defaultdict(dict)
     for report in reports:
-        for entry in _models(report.folder / "runs.json"):
+        path = report.folder / "runs.json"
+        for entry in read_json(path, "run its report stage again", list) if path.exists() else ():
             if entry["scores"]:
                 groups[report.scale, entry["data"]].setdefault(entry["weights"], (report, entry))
     blocks: list[doc.Block] = []
@@ -275,16 +274,6 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:
             said = say("corpus", dataset=dataset, scale=scale, counted=counted, marked=marked)
             blocks += [doc.Paragraph(said), _table(models, folder, counted)]
     return [doc.Heading("One corpus, several papers"), *blocks] if blocks else []
-
-
-def _models(path: Path) -> list[dict[str, Any]]:
-    try:
-        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        raise ReplicationError(f"{path} cannot be read ({error}); run its report stage again.") from None
-    return entries
 
 
 def _table(models: Sequence[Model], folder: Path, counted: bool) -> doc.Table:

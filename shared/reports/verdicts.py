@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +14,8 @@ from shared.claims.comparisons import Exact, Row
 from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
 from shared.claims.scales import SCALES
 from shared.claims.words import number_of
-from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure
+from shared.records import read_json
 from shared.reports import document as doc
 from shared.reports.document import SPACE, badge, link, number, plain, signed, strong, typeset
 
@@ -251,10 +250,7 @@ class Report:
         Raises:
             ReplicationError: it cannot be read.
         """
-        try:
-            entries = json.loads((self.folder / "claims.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ReplicationError(f"{self.folder} is no whole report ({error}); run its report stage.") from None
+        entries = read_json(self.folder / "claims.json", "run its report stage again", list)
         return {entry["id"]: entry for entry in entries}
 
     def page(self, base: Path) -> str:

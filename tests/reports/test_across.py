@@ -116,7 +116,7 @@ def test_other_data_and_other_scales_have_no_common_table(entries, tmp_path):
 def test_a_damaged_file_is_named(entries, tmp_path):
     damaged = report(tmp_path, "first", entries)
     (damaged.folder / "runs.json").write_text("{")
-    with pytest.raises(ReplicationError, match=r"runs.json cannot be read .*; run its report stage again"):
+    with pytest.raises(ReplicationError, match=r"runs.json is damaged .*; run its report stage again"):
         across_papers([damaged], tmp_path)
 
 

@@ -111,7 +111,7 @@ def test_what_is_stored_is_what_was_written(root, tmp_path):
 def test_a_damaged_report_of_another_scale_is_named(tmp_path):
     (tmp_path / "bench/bahdanau").mkdir(parents=True)
     (tmp_path / "bench/bahdanau/claims.json").write_text("[{")
-    with pytest.raises(ReplicationError, match="bench/bahdanau is no whole report"):
+    with pytest.raises(ReplicationError, match=r"bench/bahdanau/claims\.json is damaged"):
         summarize(tmp_path, [])
 
 
