@@ -151,16 +151,11 @@ KINDS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-def lengths(split: Any) -> tuple[np.ndarray, ...]:
-    """What batches are sorted by."""
-    return (split.target.lengths, split.source.lengths) if isinstance(split, ParallelText) else split.lengths
-
-
 def for_validation(split: Any) -> list[Any]:
     """All batches of a split; those of pictures also to be described."""
     if isinstance(split, Stream):
         return list(split.evaluation_batches(columns=2, length=8, warm_up=3))
-    order = epoch_batches(lengths(split)[:1], pool=9, seed=0, epoch=0, sentences=10)
+    order = epoch_batches(split.lengths[:1], pool=9, seed=0, epoch=0, sentences=10)
     return [*map(split.batch, order), *(image_batches(split, 8) if hasattr(split, "image_features") else ())]
 
 
@@ -169,7 +164,7 @@ def ordered(train: Any, config: Any) -> Callable[[int], Iterator[Any]]:
     if isinstance(train, Stream):
         columns, length = config.batch.sentences, config.batch.length
         return lambda start: train.training_batches(columns=columns, length=length, seed=5, start=start)
-    order = partial(endless_batches, lengths(train), seed=5, **config.batch.model_dump() | {"pool": 3})
+    order = partial(endless_batches, train.lengths, seed=5, **config.batch.model_dump() | {"pool": 3})
     if isinstance(train, Sequences):
         return lambda start: (train.batch(chosen, (5, i)) for i, chosen in enumerate(order(start=start), start))
     return lambda start: map(train.batch, order(start=start))

@@ -1,19 +1,16 @@
-"""A tiny data set of scenes that two squares make, an encoder that averages colours, and a captioner that can learn."""
+"""A tiny data set of scenes that two squares make, and an encoder that averages colours."""
 
 import itertools
 import json
 import random
 
-import torch
 from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
 from shared.data.generated.scene_captions import Named, captions
 from shared.data.generated.scenes import PICTURES, SIDE
-from shared.data.tokenizers import BOS, PAD
-from shared.decoding.protocol import select_sources
-from shared.tasks.captioning.corpus import Captioned
+from tests.tasks.captioning.toy_captioner import ToyCaptioner
 from tests.tasks.in_process import write_columns
 
 SPLITS = {"train": 30, "valid": 7, "test": 8, "pairs": 5}
@@ -26,34 +23,11 @@ class ToyConfig(Strict):
     size: int = Field(ge=1)
 
 
-class Toy(nn.Module):
-    """The next word by the last one and what it attends to."""
+class Toy(ToyCaptioner):
+    """The captioner that tests train, for this vocabulary and grid."""
 
     def __init__(self, config, vocabulary, grid):
-        super().__init__()
-        self.words, self.see = nn.Embedding(vocabulary, config.size), nn.Linear(grid.size, config.size)
-        self.say = nn.Linear(config.size, vocabulary)
-
-    def _read(self, tokens, seen):
-        words = self.words(tokens)
-        attention = (words @ seen.mT).softmax(-1)
-        return self.say(torch.tanh(words + attention @ seen)).log_softmax(-1), attention
-
-    def forward(self, features, captions, regions=None):
-        before = captions.roll(1, 1)
-        before[:, 0] = BOS
-        log_probs, attention = self._read(before, self.see(features))
-        nats = -log_probs.gather(-1, captions.unsqueeze(-1)).squeeze(-1)
-        return Captioned(nats * (captions != PAD), attention)
-
-    def start(self, features):
-        return self.see(features)
-
-    def step(self, tokens, state):
-        return *self._read(tokens, state), state
-
-    def reorder(self, state, sources, beams):
-        return select_sources(state, sources)
+        super().__init__(size=config.size, vocabulary=vocabulary, width=grid.size)
 
 
 class Colours(nn.Module):

@@ -16,7 +16,6 @@ from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
 from shared.reports.curves import LearningCurves
 from shared.reports.document import plain_text
-from shared.reports.explorer import gather_maps
 from shared.reports.naming import PALETTE
 from shared.reports.report import write_report
 from shared.tasks.captioning.report import CURVES, REPORT, Course, by_kind_of_image, courses, likelihood_and_bleu
@@ -109,12 +108,6 @@ def test_intervals_stay_within_what_is_possible_and_photos_have_no_kinds(results
     assert by_kind_of_image([results["photos-soft"]]) == by_kind_of_image([]) == []
 
 
-def course(*points):
-    """Of (step, loss, BLEU)."""
-    steps, losses, bleu = np.array(points, dtype=np.float64).T
-    return Course(steps / steps.max(), -losses, bleu)
-
-
 def with_curve(run, folder, *rows):
     """A run with one seed, and a curve of these rows."""
     one = replace(run, folder=folder, metrics={1: {}})
@@ -134,21 +127,27 @@ def test_only_validations_with_both_are_read(results, tmp_path):
     assert courses(with_curve(run, tmp_path, (10, "valid", "loss", 3.0))) == []
 
 
-def test_the_correlation_is_pearsons_of_likelihood():
-    points = [(1, 3.0, 10.0), (2, 2.5, 14.0), (3, 1.0, 13.0), (4, 0.5, 20.0)]
-    expected = np.corrcoef([-3.0, -2.5, -1.0, -0.5], [10.0, 14.0, 13.0, 20.0])[0, 1]
-    assert course(*points).correlation == pytest.approx(expected)
-    assert course((1, 1.0, 1.0), (2, 2.0, 2.0), (3, 3.0, 3.0)).correlation == pytest.approx(-1.0)
-    late = course((100, 3.0, 1.0), (200, 2.0, 2.0), (201, 1.0, 3.0), (300, 0.0, 4.0)).after(2 / 3)
-    assert late.bleu.tolist() == [3.0, 4.0]
+def course(steps, losses, bleu):
+    steps, losses, bleu = (np.array(values, dtype=np.float64) for values in (steps, losses, bleu))
+    return Course(steps / steps.max(), -losses, bleu)
 
 
 @pytest.mark.parametrize(
-    "points", [[(1, 3.0, 1.0), (2, 2.0, 2.0)], [(1, 1.0, 5.0), (2, 2.0, 5.0), (3, 3.0, 5.0)],
-               [(1, 2.0, 1.0), (2, 2.0, 2.0), (3, 2.0, 3.0)]]
+    ("losses", "bleu", "expected"),
+    [
+        ([3.0, 2.5, 1.0, 0.5], [10, 14, 13, 20], np.corrcoef([-3.0, -2.5, -1.0, -0.5], [10, 14, 13, 20])[0, 1]),
+        ([1.0, 2.0, 3.0], [1, 2, 3], -1.0),
+        # There is none of few validations or of what never changes.
+        ([3.0, 2.0], [1, 2], None), ([1.0, 2.0, 3.0], [5, 5, 5], None), ([2.0, 2.0, 2.0], [1, 2, 3], None),
+    ],
 )  # fmt: skip
-def test_there_is_none_of_few_validations_or_of_what_never_changes(points):
-    assert course(*points).correlation is None
+def test_the_correlation_is_pearsons_of_likelihood(losses, bleu, expected):
+    assert course(range(1, len(losses) + 1), losses, bleu).correlation == (expected and pytest.approx(expected))
+
+
+def test_the_late_part_is_by_the_number_of_updates():
+    late = course([100, 200, 201, 300], [3.0, 2.0, 1.0, 0.0], [1, 2, 3, 4]).after(2 / 3)
+    assert late.bleu.tolist() == [3.0, 4.0]
 
 
 def test_the_table_shows_where_they_part(results):
@@ -236,9 +235,7 @@ def test_a_reader_can_choose_a_picture_and_a_word_of_photos_of_which_nothing_els
         assert np.array(each.weights) == pytest.approx(image["weights"])
         with Image.open(each.picture) as picture:
             assert np.abs(np.asarray(picture.convert("RGB"), int) - image["image"]).mean() < 8
-    _, (*_, explorer) = gather_maps({"": [figure]})
-    assert {max(row) for row in explorer.data["maps"][0]["weights"]} == {100}
-    assert explorer.data["maps"][0]["across"] == GRID
+    assert {each.across for each in figure.maps} == {GRID}
 
 
 def save(path, image, words):

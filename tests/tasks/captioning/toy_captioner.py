@@ -66,12 +66,12 @@ class ToyCaptioner(nn.Module):
     baseline: Tensor
     reinforced = True
 
-    def __init__(self, dropout: float = 0.0, size: int = 24) -> None:
+    def __init__(self, dropout: float = 0.0, size: int = 24, vocabulary: int = VOCABULARY, width: int = WIDTH) -> None:
         super().__init__()
-        self.embedding, self.dropout = nn.Embedding(VOCABULARY, size), nn.Dropout(dropout)
-        self.attend, self.place = nn.Linear(size, WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.cell = nn.GRUCell(size + WIDTH, size)
-        self.output = nn.Linear(size + WIDTH, VOCABULARY)
+        self.embedding, self.dropout = nn.Embedding(vocabulary, size), nn.Dropout(dropout)
+        self.attend, self.place = nn.Linear(size, width), nn.Linear(width, width)
+        self.cell = nn.GRUCell(size + width, size)
+        self.output = nn.Linear(size + width, vocabulary)
         self.register_buffer("baseline", torch.zeros(()))
 
     def forward(self, features: Tensor, captions: Tensor, regions: Tensor | None = None) -> Captioned:

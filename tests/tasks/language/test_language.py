@@ -168,26 +168,27 @@ def test_recalls_mark_the_symbols_that_repeat_others(dataset):
     assert prepared.split("train").distances.tolist() == [0, 0, 1, 0, 0]
 
 
-@pytest.mark.parametrize("wrong", ["1", "1-1", "0-1", "3-0", "x-0", "1-", "-1-0"])
-def test_recalls_must_be_places_of_words(dataset, wrong):
-    write(dataset, train_why=f"{wrong}\n\n\n", valid_why="\n", test_why="\n\n")
-    with pytest.raises(ReplicationError, match=rf"train\.why, line 1: '{wrong}' must be .* of 3 words"):
-        prepare(dataset, recalls="why")
-
-
-@pytest.mark.parametrize(("lines", "found"), [("2-1\n\n", 2), ("2-1\n\n\n\n", 4)])
-def test_recalls_of_another_text_are_noticed(dataset, lines, found):
-    write(dataset, train_why=lines, valid_why="\n", test_why="\n\n")
-    with pytest.raises(ReplicationError, match=rf"train\.why has {found} lines, and the text has 3; fetch"):
-        prepare(dataset, recalls="why")
-
-
-def test_missing_and_empty_files_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"train\.en does not exist; run the fetch stage"):
-        prepare(dataset, language="en")
-    write(dataset, valid_text="")
-    with pytest.raises(ReplicationError, match=r"split 'valid' of .* has no text; check the card"):
-        prepare(dataset)
+@pytest.mark.parametrize(
+    ("changes", "columns", "message"),
+    [
+        *(
+            (
+                {"recalls": "why"},
+                {"train_why": f"{wrong}\n\n\n"},
+                rf"train\.why, line 1: '{wrong}' must be .* of 3 words",
+            )
+            for wrong in ("1", "1-1", "0-1", "3-0", "x-0", "1-", "-1-0")
+        ),
+        ({"recalls": "why"}, {"train_why": "2-1\n\n"}, r"train\.why has 2 lines, and the text has 3; fetch"),
+        ({"recalls": "why"}, {"train_why": "2-1\n\n\n\n"}, r"train\.why has 4 lines, and the text has 3; fetch"),
+        ({"language": "en"}, {}, r"train\.en does not exist; run the fetch stage"),
+        ({}, {"valid_text": ""}, r"split 'valid' of .* has no text; check the card"),
+    ],
+)
+def test_what_cannot_be_prepared_is_named(dataset, changes, columns, message):
+    write(dataset, **{"valid_why": "\n", "test_why": "\n\n"} | columns)
+    with pytest.raises(ReplicationError, match=message):
+        prepare(dataset, **changes)
 
 
 def test_an_unknown_word_is_unknown_even_if_it_is_called_so(dataset):

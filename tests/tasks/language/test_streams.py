@@ -68,40 +68,6 @@ def test_a_column_is_a_part_of_the_stream_in_its_order(size, columns, length, wa
             assert first == (0 if column == 0 else min(warm_up, size - 1))
 
 
-class Counting:
-    """A language model whose nats for a symbol depend on exactly the ``reach`` inputs before it, segment by segment."""
-
-    def __init__(self, reach):
-        self.reach, self.memory = reach, None
-
-    def __call__(self, batch):
-        rows = len(batch.inputs)
-        if batch.reset:
-            self.memory = torch.zeros(rows, 0, dtype=torch.int64)
-        seen = torch.cat([self.memory, batch.inputs], dim=1)
-        self.memory = seen[:, max(0, seen.shape[1] - self.reach) :]
-        padded = torch.nn.functional.pad(seen, (self.reach, 0))
-        windows = padded.unfold(1, self.reach, 1)[:, -batch.inputs.shape[1] :]
-        weights = torch.arange(1, self.reach + 1)
-        return ((windows * weights).sum(dim=-1) + batch.targets).masked_fill(~batch.mask, 0)
-
-
-def nats(stream, reach, **batches):
-    model, found = Counting(reach), torch.zeros(len(stream), dtype=torch.int64)
-    for batch in stream.evaluation_batches(**batches):
-        found[batch.places[batch.mask]] = model(batch)[batch.mask]
-    return found
-
-
-@given(sizes, st.integers(1, 8), columns, lengths, st.integers(0, 9))
-@settings(deadline=None)
-def test_with_enough_warm_up_no_loss_depends_on_columns_or_segments(size, reach, columns, length, more):
-    stream = stream_of(size)
-    alone = nats(stream, reach, columns=1, length=size)
-    assert torch.equal(nats(stream, reach, columns=columns, length=length, warm_up=reach + more), alone)
-    assert torch.equal(nats(stream, reach, columns=1, length=length), alone)
-
-
 @given(sizes, st.integers(1, 12), st.data(), st.integers(1, 5))
 @settings(deadline=None)
 def test_windows_score_every_symbol_once_with_the_context_asked_for(size, context, data, group):
@@ -138,19 +104,6 @@ def test_training_goes_on_over_the_stream_in_order(size, columns, length, seed, 
         assert torch.equal(following.places[:, 0], (batch.places[:, -1] + 1) % size)
     inputs = torch.where(batch.places == 0, EOS, batch.targets - 1)
     assert torch.equal(batch.inputs, inputs)
-
-
-@given(st.integers(0, 40), st.integers(0, 5))
-@settings(deadline=None)
-def test_a_resumed_run_sees_what_it_would_have_seen(start, seed):
-    stream = stream_of(57)
-    options = {"columns": 3, "length": 4, "seed": seed}
-    all_of_them = list(itertools.islice(stream.training_batches(**options), start + 3))
-    resumed = list(itertools.islice(stream.training_batches(**options, start=start), 3))
-    for mine, theirs in zip(all_of_them[start:], resumed, strict=True):
-        assert (mine.reset, mine.inputs.tolist(), mine.targets.tolist()) == (
-            theirs.reset, theirs.inputs.tolist(), theirs.targets.tolist(),
-        )  # fmt: skip
 
 
 def test_seeds_and_passes_begin_elsewhere():

@@ -85,10 +85,7 @@ def test_seeds_are_apart_where_one_ended_before_its_time(results):
     assert read_apart(results["transformer"], metric="loss", split="valid") == []
     assert read_apart(results["trigonometric"], metric="bleu", split="valid") == []
     assert read_apart(results["scaling"], metric="loss", split="valid") == []
-
-
-def test_patience_ends_no_training_before_its_time(results):
-    assert results["cifar10-linear"].runs[1]["updates"] < UPDATES
+    assert results["cifar10-linear"].runs[1]["updates"] < UPDATES  # by patience, which is its time
     assert read_apart(results["cifar10-linear"], metric="loss", split="valid") == []
 
 
