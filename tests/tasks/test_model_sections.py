@@ -15,6 +15,7 @@ from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import SequenceRun
 from shared.tasks.settings import check_model, find_route
 from tests.replications.small_sequences import SIZES
+from tests.tasks.in_process import run_config
 
 PAPERS = sorted(path.parent.name for path in Path("replications").glob("*/settings.py"))
 
@@ -25,14 +26,9 @@ def paper(name: str) -> Any:
 
 def run(own: dict[str, Any], **changes: Any) -> SequenceRun:
     """A variant whose section lies over that of its task."""
-    model = SIZES | {"attention": "positive"}
-    value = {
-        "kind": "sequences", "task": "toy", "seeds": [1], "model": model | own,
-        "corpus": {"of": "proteins", "dataset": "generated_proteins", "length": 9},
-        "training": {"updates": 5, "batch": {"sentences": 3}, "validate_every": 5,
-                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
-    }  # fmt: skip
-    return build(SequenceRun, value | changes, where="test").at("quick.yaml", "fast", own)
+    sections = {"model": SIZES | {"attention": "positive"} | own} | changes
+    config: SequenceRun = run_config("sequences", {"of": "proteins", "length": 9}, **sections)
+    return config.at("quick.yaml", "fast", own)
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -47,7 +43,7 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
 @pytest.mark.parametrize(
     ("own", "changes", "message"),
     [
-        ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 5"),
+        ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 2"),
         ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
          r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
         ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),

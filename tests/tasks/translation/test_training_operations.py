@@ -8,13 +8,12 @@ import torch
 from torch import nn
 
 from replications.bahdanau.replication import REPLICATION
-from shared.config import build
 from shared.data.batching import endless_batches
 from shared.data.ragged import RaggedArray
 from shared.metrics.operations import count_operations
 from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare
 from shared.tasks.translation.evaluation import SAMPLED, training_operations
-from shared.tasks.translation.settings import TranslationRun
+from tests.tasks.in_process import run_config, write_columns
 
 UPDATES, ACCUMULATE = 3, 2
 
@@ -88,18 +87,16 @@ def test_few_of_many_are_enough_though_their_lengths_vary(updates):
 def run(tmp_path_factory):
     """A prepared task and a seed that is said to be trained."""
     folder = tmp_path_factory.mktemp("trained")
-    config = build(TranslationRun, {
-        "task": "toy", "seeds": [7],
-        "model": {"kind": "rnnsearch", "embedding_size": 4, "hidden_size": 6, "alignment_size": 5, "maxout_size": 4},
-        "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 20}},
-        "training": {"updates": UPDATES, "batch": {"tokens": 12}, "accumulate": ACCUMULATE, "validate_every": 1,
-                     "optimizer": {"name": "adam", "learning_rate": 0.1}, "max_words": 6},
-        "decoding": {"beam": 1}, "evaluation": {"operations": True},
-    }, where="test")  # fmt: skip
+    corpus = {"source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 20}}
+    config = run_config(
+        "translation", corpus, seeds=[7], evaluation={"operations": True},
+        model={"kind": "rnnsearch", "embedding_size": 4, "hidden_size": 6, "alignment_size": 5, "maxout_size": 4},
+        training={"updates": UPDATES, "batch": {"tokens": 12}, "accumulate": ACCUMULATE, "max_words": 6},
+    )  # fmt: skip
     for split in ("train", "valid", "test"):
         for side, length in (("a", 2), ("b", 3)):
             lines = (" ".join(f"w{i + j}" for j in range(1 + (i * length) % 7)) for i in range(12))
-            (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines))
+            write_columns(folder, split, **{side: lines})
     prepare(config.corpus, folder, folder)
     model = REPLICATION.model(config, PreparedText.load(folder).sizes)
     state = {f"model.{name}": value for name, value in model.state_dict().items()}
