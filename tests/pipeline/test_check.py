@@ -73,14 +73,18 @@ def in_blocks(node):
     return node
 
 
+def as_dvc_writes(text):
+    written, round_trip = io.StringIO(), YAML()
+    round_trip.default_flow_style = False
+    round_trip.dump(in_blocks(round_trip.load(text)), written)
+    return written.getvalue()
+
+
 def test_files_are_in_the_form_that_dvc_writes():
     """So that ``dvc exp run -S`` changes the line it is asked to change, and no other."""
     patterns = ("params.yaml", "replications/*/*/params.yaml", "replications/*/variants.yaml")
     for path in [path for pattern in patterns for path in ROOT.glob(pattern)]:
-        written, text, round_trip = io.StringIO(), path.read_text(encoding="utf-8"), YAML()
-        round_trip.default_flow_style = False
-        round_trip.dump(in_blocks(round_trip.load(text)), written)
-        assert written.getvalue() == text, path
+        assert as_dvc_writes(text := path.read_text(encoding="utf-8")) == text, path
 
 
 @pytest.mark.slow

@@ -133,13 +133,36 @@ def test_what_a_file_does_changes_its_hash_and_no_other_and_what_only_people_rea
     assert {path for path in after if after[path] != before[path]} == changed
 
 
-def test_a_new_import_adds_a_file_and_an_unused_one_counts_for_nothing(project):
-    before = stage("train")
-    write(project, {"shared/attention/unseen.py": "x = 2"})
-    assert stage("train") == before
-    path = project / "shared" / "layers" / "inside.py"
-    path.write_text(path.read_text() + "\nimport shared.attention.unseen\n")
-    assert stage("train").keys() - before.keys() == {"shared/attention/unseen.py"}
+OWN = {
+    "replications/toy/replication.py": "from replications.toy import model, study, settings",
+    "replications/toy/model.py": "from replications.toy.layers import layer",
+    "replications/toy/settings.py": "",
+    "replications/toy/layers.py": "layer = 1",
+    "replications/toy/study.py": "",
+    "replications/toy/alone.py": "",
+}
+PIXELS = {
+    "shared/tasks/copies/corpus.py": "from shared.tasks.copies import pixels",
+    "shared/tasks/copies/pixels.py": "",
+}
+SCORED = {"shared/tasks/copies/module.py": "import shared.metrics.score, shared.config"}
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "added"),
+    [
+        ({"shared/attention/unseen.py": "x = 2"}, "train", []),
+        ({"shared/layers/inside.py": "import shared.attention.unseen"}, "train", ["shared/attention/unseen.py"]),
+        (PIXELS, "prepare", ["shared/tasks/copies/pixels.py"]),
+        (SCORED, "train", ["shared/metrics/__init__.py", "shared/metrics/score.py", "shared/config.py"]),
+        (OWN, "train", ["replications/toy/layers.py", "replications/toy/settings.py"]),
+        (OWN, "evaluate", [f"replications/toy/{name}.py" for name in ("layers", "settings", "study")]),
+    ],
+)
+def test_a_stage_depends_on_what_it_comes_to_import_and_on_no_more(files, name, added, project):
+    before = stage(name).keys()
+    write(project, files)
+    assert stage(name).keys() - before == {*added}
 
 
 def test_a_hash_is_the_same_on_every_version_of_python(project):
@@ -164,22 +187,6 @@ def test_a_broken_file_is_named(text, project):
         stage("train")
 
 
-def test_a_papers_other_files_train_if_its_model_uses_them(project):
-    write(project, {
-        "replications/toy/replication.py": "from replications.toy import model, study, settings",
-        "replications/toy/model.py": "from replications.toy.layers import layer",
-        "replications/toy/settings.py": "",
-        "replications/toy/layers.py": "layer = 1",
-        "replications/toy/study.py": "",
-        "replications/toy/alone.py": "",
-    })  # fmt: skip
-    own = {f"replications/toy/{name}.py" for name in ("replication", "model", "layers", "settings")}
-    assert {path for path in stage("train") if path.startswith("replications/")} == own
-    assert {path for path in stage("evaluate") if path.startswith("replications/")} == own | {
-        "replications/toy/study.py"
-    }
-
-
 def test_what_was_found_is_kept_and_found_anew_where_a_file_has_changed(project, monkeypatch):
     before = stage("train")
     assert code.CACHE.is_file()
@@ -190,19 +197,6 @@ def test_what_was_found_is_kept_and_found_anew_where_a_file_has_changed(project,
     assert stage("train").keys() == before.keys() - {"shared/layers/inside.py"}
     code.CACHE.write_text("{")
     assert "shared/layers/inside.py" not in stage("train")
-
-
-def test_preparation_depends_on_all_that_the_corpus_imports(project):
-    files = {"corpus.py": "from shared.tasks.copies import pixels", "pixels.py": ""}
-    write(project, {f"shared/tasks/copies/{name}": text for name, text in files.items()})
-    assert set(stage("prepare")) == {"shared/tasks/copies/corpus.py", "shared/tasks/copies/pixels.py"}
-
-
-def test_what_validation_decodes_and_scores_with_belongs_to_training(project):
-    before = stage("train")
-    write(project, {"shared/tasks/copies/module.py": "import shared.metrics.score, shared.config"})
-    added = {"shared/metrics/__init__.py", "shared/metrics/score.py", "shared/config.py"}
-    assert stage("train").keys() - before.keys() == added
 
 
 def test_the_code_of_a_lender_is_the_borrowers(project):

@@ -137,10 +137,9 @@ def test_data_of_which_nothing_is_known_have_no_intervals(project):
 
 
 def test_a_damaged_record_of_the_data_is_named(project):
-    for content in ("{", "[]"):
-        (project / "runs/quick/toy/fetched/generated.json").write_text(content)
-        with pytest.raises(ReplicationError, match=r"generated.json is damaged .*; run its fetch stage again"):
-            said("toy.good", "toy.poor")
+    (project / "runs/quick/toy/fetched/generated.json").write_text("[]")
+    with pytest.raises(ReplicationError, match=r"generated.json is damaged .*; run its fetch stage again"):
+        said("toy.good", "toy.poor")
 
 
 def test_runs_that_share_no_measure_are_not_called_equal(project):
@@ -160,30 +159,22 @@ def test_what_one_side_has_alone_is_named(project):
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("names", "options", "message"),
     [
-        (("smok", "quick"), r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
-        (("bench", "quick"), r"^'bench' has no results in runs/bench; name what has some, or"),
-        (("toy.good", "quick"), "a variant can be compared with a variant only"),
-        (("toy.good", "toy.pool"), r"quick scale has no results of toy's variant 'pool' \(did you mean 'poor'\?\)"),
-        (("empty", "HEAD"), "the revision 'empty' has no runs"),
-        (("--upload-pack=x", "HEAD"), "'--upload-pack=x' is not a variant"),
+        (("smok", "quick"), {}, r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
+        (("bench", "quick"), {}, r"^'bench' has no results in runs/bench; name what has some, or"),
+        (("toy.good", "quick"), {}, "a variant can be compared with a variant only"),
+        (("toy.good", "toy.pool"), {}, r"quick scale has no results of toy's variant 'pool' \(did you mean 'poor'\?\)"),
+        (("empty", "HEAD"), {}, "the revision 'empty' has no runs"),
+        (("--upload-pack=x", "HEAD"), {}, "'--upload-pack=x' is not a variant"),
+        (("quick", "quick"), {"paper": "bahdanau"}, r"^'quick' has no results of bahdanau in runs/quick;"),
+        (("first", "HEAD"), {"scale": "bench"}, r"^'first' has no results in runs/bench; name what has some, or"),
     ],
 )
-def test_names_that_mean_nothing(project, names, message):
+def test_names_that_mean_nothing(project, names, options, message):
     with pytest.raises(ReplicationError, match=message):
-        said(*names)
+        said(*names, **options)
     assert not (project / "reports" / "comparisons").exists()
-
-
-def test_a_paper_without_runs(project):
-    with pytest.raises(ReplicationError, match=r"^'quick' has no results of bahdanau in runs/quick;"):
-        said("quick", "quick", paper="bahdanau")
-
-
-def test_a_revision_without_runs_of_a_scale_is_named(project):
-    with pytest.raises(ReplicationError, match=r"^'first' has no results in runs/bench; name what has some, or"):
-        said("first", "HEAD", scale="bench")
 
 
 def test_the_command_line_takes_both_names(root, monkeypatch, capsys):

@@ -37,10 +37,6 @@ def append(path, line):
         file.write(f"\n{line}\n")
 
 
-def test_a_second_run_only_checks_and_gathers(project):
-    assert stages_run(dvc(project, "repro")) == ALWAYS
-
-
 def test_a_variants_learning_rate_concerns_that_variant(project):
     def change(content):
         content["variants"]["rnnsearch-50"]["training"] = {"optimizer": {"learning_rate": 0.5}}

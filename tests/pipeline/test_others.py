@@ -13,7 +13,6 @@ from shared.pipeline.check import check_claims, check_settings
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import link_pipeline
 from shared.pipeline.plan import content
-from shared.tasks.kinds import load_measures
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import enter
 from tests.pipeline.toys import write_project
@@ -27,7 +26,6 @@ def project(tmp_path, monkeypatch):
     """Two toy papers; the claim of the second compares with the first one's `short`."""
     root = write_project(tmp_path / "project")
     enter(root, monkeypatch)
-    load_measures()
     shutil.copytree(root / "replications" / TRAINED, root / "replications" / NAMING)
     change_yaml(root / "params.yaml", lambda content: content["papers"].append(NAMING))
     for paper in (TRAINED, NAMING):

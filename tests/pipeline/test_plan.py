@@ -15,8 +15,8 @@ from shared.pipeline.check import check_claims
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history
-from shared.tasks.kinds import load_measures
 from tests.pipeline.scratch import change_yaml, commit
+from tests.pipeline.test_contract import enter
 from tests.pipeline.toys import write_project
 
 PAPER = "toy_sequences"
@@ -26,10 +26,7 @@ PAPER = "toy_sequences"
 def home(tmp_path, monkeypatch):
     """The folder of a toy paper with a quick scale of five seeds, and a variant of twice the updates."""
     root = write_project(tmp_path / "project")
-    monkeypatch.chdir(root)
-    monkeypatch.setattr("replications.__path__", [str(root / "replications")])  # first, or the toys' package is kept
-    monkeypatch.syspath_prepend(str(root))
-    load_measures()
+    enter(root, monkeypatch)
     folder = root / "replications" / PAPER
     change_yaml(folder / "claims.yaml", lambda content: floor_of(content, at_most=9.0))
     for scale in ("quick", "bench", "paper_scale"):
@@ -139,6 +136,9 @@ def test_a_floor_that_nothing_can_reach_or_have_is_refused(task, floor, message,
     assert re.match(rf"replications/{PAPER}/claims\.yaml: '?floors\.{task}", str(error.value))
 
 
+DAYS = [{"commit": name, "date": f"2026-0{name}-01"} for name in "123"]
+
+
 @pytest.fixture
 def frozen(home):
     project = home.parent.parent
@@ -159,9 +159,7 @@ def test_a_plan_holds_the_commit_and_a_hash_of_what_decides(frozen):
 
 
 def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(frozen):
-    first = {"commit": "a", "date": "2026-01-01T00:00:00+00:00"}
-    second, third = first | {"commit": "b", "date": "2026-02-01"}, first | {"commit": "c", "date": "2026-03-01"}
-    now = content(settings())
+    (first, second, third), now = DAYS, content(settings())
     plan = with_history(first | now, None)
     assert plan["claims"]["T-C1"]["frozen"] == [first]
     plan = with_history(second | now, plan)
@@ -177,7 +175,7 @@ def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(froze
 
 
 def test_a_changed_rule_dates_every_plan_anew(frozen, monkeypatch):
-    first, second = {"commit": "a", "date": "2026-01-01"}, {"commit": "b", "date": "2026-02-01"}
+    first, second, _ = DAYS
     before = with_history(first | content(settings()), None)
     monkeypatch.setitem(plan.RULES, "learned", 0.9)
     assert changes(settings()) == {"T-C1": ("the rule 'learned'",)}
@@ -188,8 +186,7 @@ def test_a_changed_rule_dates_every_plan_anew(frozen, monkeypatch):
 
 
 def test_the_earlier_plans_of_a_claim_stay_while_no_run_decides_it_and_while_it_is_dropped(frozen):
-    first, second, third = ({"commit": name, "date": f"2026-0{name}-01"} for name in "123")
-    now = content(settings())
+    (first, second, third), now = DAYS, content(settings())
     before = with_history(first | now, None)
     none = now["claims"]["T-C1"] | {"decided by": "no run", "variants": []}
     undecided = with_history(second | now | {"claims": {"T-C1": none}}, before)
@@ -203,8 +200,7 @@ def test_the_earlier_plans_of_a_claim_stay_while_no_run_decides_it_and_while_it_
 
 
 def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
-    first = {"commit": "a", "date": "2026-01-01"}
-    second, now = {"commit": "b", "date": "2026-02-01"}, content(settings())
+    (first, second, _), now = DAYS, content(settings())
     changed = second | now | {"variants": now["variants"] | {"short": "0"}}
     plan = with_history(first | now, None)
     entry = {"id": "T-C1", "verdict": "inconclusive", "ended": "2026-01-02"}
@@ -262,9 +258,6 @@ def test_another_search_and_who_is_exempt_are_changes_but_the_words_of_a_floor_a
     ("name", "written", "said"),
     [
         ("plan", "{", r"plan\.json is damaged .*; run 'python -m shared.pipeline freeze .*' again"),
-        ("plan", "[" * 100_000, r"plan\.json is damaged"),
-        ("plan", "null", r"plan\.json is damaged \(it holds no JSON object\)"),
-        ("plan", "[]", r"plan\.json is damaged \(it holds no JSON object\)"),
         ("plan", '{"commit": 3}', r"plan\.json has a 'commit' of another form"),
         ("search", '{"seeds": [101]}', r"search\.json lacks the key 'groups'; run '.* search .*' again"),
     ],

@@ -14,7 +14,8 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.search import Search, unfollowed, untuned
 from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
-from tests.pipeline.toys import BREAKS, CANNOT_RUN, LEFT_OUT, write_project, write_yaml
+from tests.pipeline.test_contract import Paper, enter
+from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, write_project, write_yaml
 
 PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
 RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
@@ -28,16 +29,16 @@ SEARCH = {
 }
 
 
-class Project:
+class Project(Paper):
     """A project with a toy paper, which is the current folder."""
 
     def __init__(self, root):
-        self.root, self.runs = root, root / "runs" / "smoke" / PAPER
-        self.scale = root / "replications" / PAPER / "smoke"
+        super().__init__("sequences", root)
+        self.scale = self.settings.parent
         self.result = self.scale / "search.json"
 
-    def search(self, status=0):
-        assert main(["search", PAPER, "--scale", "smoke"]) == status
+    def search(self, *options, status=0):
+        assert main(["search", PAPER, "--scale", "smoke", *options]) == status
 
     def asks(self, change):
         change_yaml(self.scale / "search.yaml", change)
@@ -64,12 +65,6 @@ def losses(curve):
         return [
             float(row["value"]) for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")
         ]
-
-
-def enter(root, patch):
-    patch.chdir(root)
-    patch.syspath_prepend(str(root))
-    patch.setattr("replications.__path__", [str(root / "replications")])
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +143,7 @@ def test_one_variant_is_tried_anew_without_the_runs_of_the_others(project):
     before = json.loads(project.result.read_text())
     shutil.rmtree(project.runs / "search")
     project.asks(lambda content: content["groups"][0].update(values=[0.02, 0.03]))
-    assert main(["search", PAPER, "--scale", "smoke", "--only", "long"]) == 0
+    project.search("--only", "long")
     assert not project.trials("short")
     assert project.found("short", 1) == before["groups"][1]["variants"]["short"]
     assert [trial["value"] for trial in project.found("long")["trials"]] == [0.02, 0.03]
@@ -160,7 +155,7 @@ def test_one_variant_is_tried_anew_without_the_runs_of_the_others(project):
 def test_an_outcome_that_does_not_answer_is_not_kept(only, said, project, capsys):
     project.set("long", "training", clip=0.5)
     before = project.result.read_bytes()
-    assert main(["search", PAPER, "--scale", "smoke", "--only", only]) == 2
+    project.search("--only", only, status=2)
     assert said in capsys.readouterr().err
     assert project.result.read_bytes() == before
 
@@ -187,7 +182,7 @@ def test_other_settings_or_data_are_tried_anew(changed, project, capsys):
 def test_a_trial_that_fails_is_named_and_the_others_finish(project, capsys):
     shutil.rmtree(project.runs / "search" / "long")
     project.result.unlink()
-    write_yaml(project.root / BREAKS, {"how": "error", "seed": 102, "batch": 3})
+    project.breaks("error", seed=102, batch=3)
     project.search(status=2)
     assert f"{PAPER}.long {RATE} 0.03 seed 102: the toy breaks" in capsys.readouterr().err
     assert sorted(record["seed"] for record, _ in project.trials("long").values()) == [101, 101]

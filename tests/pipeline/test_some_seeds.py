@@ -58,8 +58,6 @@ def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(p
     ("content", "wrong"),
     [
         (None, "does not exist"),
-        ("[]", "is damaged (it holds no JSON object)"),
-        ("{}", "lacks the key 'files'"),
         ('{"files": {"train.text": {}}}', "has no sha256 of train.text"),
     ],
 )
@@ -95,12 +93,10 @@ def test_what_cannot_be_judged_is_refused_and_leaves_what_was_judged_before(pape
     assert {path: path.read_bytes() for path in before} == before
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", "{"])
-def test_a_run_whose_record_is_damaged_is_not_judged_and_is_trained_again(paper, capsys, content):
+def test_a_run_whose_record_is_damaged_is_not_judged_and_is_trained_again(paper, capsys):
     seed = SEEDS[0]
     assert run(paper, "train", seed, variant="short") == 0
-    record = paper.runs / "short" / "train" / f"seed{seed}" / "run.json"
-    record.write_text(content)
+    (paper.runs / "short" / "train" / f"seed{seed}" / "run.json").write_text("{}")
     capsys.readouterr()
     assert run(paper, "evaluate", seed, variant="short") == 2
     said = capsys.readouterr().err

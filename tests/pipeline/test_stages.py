@@ -88,23 +88,21 @@ def test_json_is_written_whole_or_not_at_all(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["b.json"]
 
 
-def test_a_folder_is_made_whole_or_stays_as_it_was(tmp_path):
-    final = tmp_path / "folder"
-    with made_anew(final) as partial:
-        (partial / "first").touch()
-    with pytest.raises(FileNotFoundError), made_anew(final) as partial:
-        (partial / "second" / "third").touch()
-    assert list(tmp_path.iterdir()) == [final]
-    assert [path.name for path in final.iterdir()] == ["first"]
-    with made_anew(final) as partial:
-        assert list(partial.iterdir()) == []
-        (partial / "third").touch()
-    assert [path.name for path in final.iterdir()] == ["third"]
-
-
 def make_with(final, name):
     with made_anew(final) as partial:
+        assert list(partial.iterdir()) == []
         (partial / name).touch()
+
+
+def test_a_folder_is_made_whole_or_stays_as_it_was(tmp_path):
+    final = tmp_path / "folder"
+    make_with(final, "first")
+    with pytest.raises(FileNotFoundError):
+        make_with(final, "no folder/second")
+    assert list(tmp_path.iterdir()) == [final]
+    assert [path.name for path in final.iterdir()] == ["first"]
+    make_with(final, "third")
+    assert [path.name for path in final.iterdir()] == ["third"]
 
 
 def test_an_old_folder_that_cannot_be_removed_does_not_keep_the_new_one_out(tmp_path, monkeypatch):

@@ -269,8 +269,8 @@ def test_every_kind_has_a_page(kind, text, toy, capsys):
         text = first_line(paper, "text").strip()
     tried(capsys, paper, " ".join(text.split()[:12]), "--page")
     page = Words()
-    page.feed((paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
-    assert explored_maps((paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
+    page.feed(content := (paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
+    assert explored_maps(content)
     assert ("img" in [tag for tag, _ in page.tags]) == (kind == "captioning")
 
 
@@ -294,25 +294,29 @@ def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeyp
     assert "are of another model than its settings" in tried(capsys, paper, word, status=2)
 
 
-def test_a_variant_that_trains_no_network_is_refused_with_the_reason(root, monkeypatch, capsys):
+BENCH = (
+    "give --scale bench, after 'python -m shared.pipeline use bench && "
+    "dvc repro replications/bahdanau/bench/dvc.yaml:train@corpus-rnnsearch'."
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("transformer.complexity", "transformer.complexity is a study, which trains no network"),
+        ("bahdanau.corpus-rnnsearch", f"bahdanau.corpus-rnnsearch does not run at the scale quick; {BENCH}\n"),
+    ],
+)
+def test_a_variant_without_a_network_at_this_scale_is_refused_with_the_reason(name, said, root, monkeypatch, capsys):
     monkeypatch.chdir(root)
-    assert main(["try", "transformer.complexity", "x", "--scale", "quick"]) == 2
-    assert "transformer.complexity is a study, which trains no network" in capsys.readouterr().err
+    assert main(["try", name, "x", "--scale", "quick"]) == 2
+    assert said in capsys.readouterr().err
 
 
 def shown(answer, **options):
     file = io.StringIO()
     print_tried(answer, "a model", Console(file=file, width=40, **options))
     return file.getvalue()
-
-
-def test_a_variant_of_another_scale_is_said_to_be_there(root, monkeypatch, capsys):
-    monkeypatch.chdir(root)
-    assert main(["try", "bahdanau.corpus-rnnsearch", "a dog", "--scale", "quick"]) == 2
-    assert capsys.readouterr().err == (
-        "error: bahdanau.corpus-rnnsearch does not run at the scale quick; give --scale bench, after 'python -m "
-        "shared.pipeline use bench && dvc repro replications/bahdanau/bench/dvc.yaml:train@corpus-rnnsearch'.\n"
-    )
 
 
 def test_a_matrix_that_is_too_wide_goes_on_below_and_control_characters_do_nothing():
