@@ -41,14 +41,20 @@ def lose(paper, *variants):
             shutil.rmtree(paper.runs / variant / stage)
 
 
-def test_another_machine_makes_the_same_report_without_weights(paper):
+@pytest.mark.parametrize("failed", [False, True])
+def test_another_machine_makes_the_same_report_without_weights_also_after_a_failed_evaluation(paper, capsys, failed):
     report = paper.root / "reports" / "smoke" / paper.name
     assert command(paper, "report") == 0
     before = contents(report)
     with tarfile.open(archive(paper)) as tar:
         assert not [name for name in tar.getnames() if "checkpoints" in name]
     lose(paper)
+    if failed:
+        for variant in ("long", "short"):
+            (paper.runs / variant / "evaluation" / "seed3").mkdir(parents=True)
+        assert run(paper, "evaluate") != 0  # there are no weights
     assert command(paper, "unpack") == 0
+    assert "judged here" not in capsys.readouterr().out
     assert command(paper, "report") == 0
     assert contents(report) == before
 
@@ -88,9 +94,6 @@ def test_seeds_that_were_missing_join_those_that_were_unpacked(paper, capsys):
     with tarfile.open(archive(paper)) as tar:
         names = set(tar.getnames())
     assert {f"long/evaluation/seed{seed}/examples.jsonl" for seed in SEEDS} <= names
-    assert [name for name in names if name.endswith("attention.npz") and name.startswith("long")] == [
-        f"long/evaluation/seed{min(SEEDS)}/attention.npz"
-    ]
 
 
 def test_seeds_that_were_judged_otherwise_are_not_mixed_with_others(paper, capsys):
@@ -177,20 +180,6 @@ def test_nothing_is_unpacked_under_a_running_evaluation(paper, capsys):
     assert contents(paper.runs / "long") == before
     with locked(f"runs of {paper.name}.short at smoke scale"):  # which is judged and left as it is
         assert command(paper, "unpack") == 0
-
-
-def test_what_a_failed_evaluation_has_left_is_replaced(paper, capsys):
-    report = paper.root / "reports" / "smoke" / paper.name
-    assert command(paper, "report") == 0
-    before = contents(report)
-    lose(paper)
-    for variant in ("long", "short"):
-        (paper.runs / variant / "evaluation" / "seed3").mkdir(parents=True)
-    assert run(paper, "evaluate") != 0  # there are no weights
-    assert command(paper, "unpack") == 0
-    assert "judged here" not in capsys.readouterr().out
-    assert command(paper, "report") == 0
-    assert contents(report) == before
 
 
 def test_results_that_are_not_here_are_not_packed_over(paper, capsys):
