@@ -20,7 +20,7 @@ from shared.errors import ReplicationError
 _HEADER = re.compile(r">(sp|tr)\|([A-Z0-9]+)\|\S+ (.+?) OS=(.+?)(?: [A-Z]{2}=|$)")
 _HEADERS = {"uniprot": _HEADER, "any": re.compile(r">()(\S+) ?(.*)()")}
 _DATABASES = {"sp": "Swiss-Prot", "tr": "TrEMBL", "": ""}
-_LETTERS = re.compile(f"[{AMINO_ACIDS}{ANOMALOUS}]+")
+_OTHER = re.compile(f"[^{AMINO_ACIDS}{ANOMALOUS}]")
 _BASES = "ACGTUN"  # of DNA and RNA; the letters that stand for one of several are as rare in these as N
 _FRAGMENT = re.compile(r"\s*\(fragments?\)")
 _GUESSED = re.compile(r"^(?:(?:putative|probable|possible|predicted) )+")
@@ -148,8 +148,8 @@ def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
             raise ReplicationError(
                 f"{path.name} is not the card's FASTA: '{line[:60]}' in line {number} is no header; correct it."
             )
-        if parts and not _LETTERS.fullmatch(parts[-1]):
-            raise ReplicationError(f"{path.name}: line {number} is not made of letters for amino acids; correct it.")
+        if parts and (odd := _OTHER.search(parts[-1])):
+            raise ReplicationError(f"{path.name}: line {number} has {odd[0]!r}, which is no amino acid; leave it out.")
     if header is None:
         raise ReplicationError(f"{path.name} is not FASTA: it has no header; correct it.")
     yield _protein(header, parts, place)
