@@ -71,12 +71,15 @@ def load_replication(paper: str) -> Replication:
     """Import ``replications.<paper>.replication``.
 
     Raises:
-        ReplicationError: there is no such module.
+        ReplicationError: there is no such module, or it has no ``REPLICATION``.
     """
     file = Path("replications", paper, "replication.py")
     if not file.is_file():
         raise ReplicationError(f"there is no {file}; see 'Add a paper' in CONTRIBUTING.md.")
-    replication: Replication = importlib.import_module(f"replications.{paper}.replication").REPLICATION
+    module = importlib.import_module(f"replications.{paper}.replication")
+    if not hasattr(module, "REPLICATION"):
+        raise ReplicationError(f"{file} does not define REPLICATION; let it say how models are built.")
+    replication: Replication = module.REPLICATION
     return replication
 
 
