@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3675, 2200),
+    ("shared/data",): (3676, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2090, 2000),
     ("shared/vision",): (270, 180),
     ("shared/metrics",): (805, 720),

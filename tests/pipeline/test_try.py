@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from shared.pipeline.trying import block, coarse, print_tried, write_tried
 from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
+from tests.conftest import ROOT
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_contract import Paper, enter
 from tests.pipeline.toys import SEEDS, TOYS, write_project
@@ -168,7 +168,7 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
 
 
 def test_what_comes_with_the_project_is_small():
-    files = [file for file in Path("replications").glob("*/pretrained/**/*") if file.is_file()]
+    files = [file for file in (ROOT / "replications").glob("*/pretrained/**/*") if file.is_file()]
     assert files
     assert sum(file.stat().st_size for file in files) < 6e6
 

@@ -149,7 +149,9 @@ def proteins(path: Path, form: re.Pattern[str] = _HEADER) -> Iterator[Protein]:
                 f"{path.name} is not the card's FASTA: '{line[:60]}' in line {number} is no header; correct it."
             )
         if parts and (odd := _OTHER.search(parts[-1])):
-            raise ReplicationError(f"{path.name}: line {number} has {odd[0]!r}, which is no amino acid; leave it out.")
+            raise ReplicationError(
+                f"{path.name}: line {number} has the character {odd[0]!r}, which stands for no amino acid; remove it."
+            )
     if header is None:
         raise ReplicationError(f"{path.name} is not FASTA: it has no header; correct it.")
     yield _protein(header, parts, place)
