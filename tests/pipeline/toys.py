@@ -194,6 +194,7 @@ def write_project(folder: Path) -> Path:
     (folder / "replications").mkdir(parents=True)
     (folder / "replications" / "__init__.py").touch()
     (folder / "shared").symlink_to(ROOT / "shared")
+    (folder / ".gitignore").write_text("__pycache__/\n")  # or an import would leave a clean commit behind
     write_yaml(folder / "params.yaml", {"scale": "smoke", "workers": 2, "papers": [f"toy_{kind}" for kind in TOYS]})
     for kind, toy in TOYS.items():
         write_data(folder / "data", kind, toy)
