@@ -21,7 +21,7 @@ FIGURES = [
         claim="Ki20-C3",
     ),
     Shows(
-        curves({"Rounds of hashing": ["lsh-1", "lsh-2", "lsh-4", "reversible"]}, only="hashing"),
+        curves({"Rounds of hashing": ["long-lsh-1", "long-lsh-2", "long-lsh-4", "long-reversible"]}, only="hashing"),
         claim="Ki20-C4",
     ),
 ]  # fmt: skip

@@ -218,7 +218,7 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
         names = [*roles, *(f"other{number}" for number in range(1, len(first) - len(roles) + 1))]
         named = f", or name all in their order, as in '--columns {' '.join(names)}'" * (len(names) == len(first))
         raise ReplicationError(
-            f"{path.name}: line 1 has {len(first)} columns, parted by {TABLES[form_of(path)]!r}; part them so{named}."
+            f"{path.name}: line 1, parted by {TABLES[form_of(path)]!r}, is {' | '.join(first)}; part columns so{named}."
         )
     rest = iter([name for name in (given or names) if name not in roles])
     read = [role if role in (given or names) else next(rest, role) for role in roles]

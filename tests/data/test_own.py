@@ -149,7 +149,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ("files", "options", "sentence"),
     [
         ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
-        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1 has 3 columns, .*--columns source target other1'"),
+        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1, parted by .*--columns source target other1'"),
         ({"p.csv": "a, b;c d\n" * 9}, {}, "p.csv: every line has ';', so that this may part the columns; part them by"),
         ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
         ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
@@ -171,7 +171,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
         ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
         ({"p.csv": "sep=,\nsource,target\na,b\n"}, {}, "p.csv: line 2 has the names of the columns"),
         ({"p.txt": table(PAIRS)}, {}, "p.txt: line 1 looks like that of a table"),
-        ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1 has 2 columns"),
+        ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1, parted by ','"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
