@@ -24,7 +24,9 @@ FIGURES = [
             {
                 "Attention and pooling": ["attention", "average", "maximum", "words-alone"],
                 "Sentences or none": ["attention", "flat-attention", "flat-average", "flat-maximum"],
-                "Twice the updates": ["attention", "attention-twice", "average", "average-twice", "flat-attention-twice"],
+                "Twice the updates": [
+                    "attention", "attention-twice", "average", "average-twice", "flat-attention-twice",
+                ],
             },
             CURVES,
         ),
