@@ -33,7 +33,7 @@ class Pipeline:
     def __init__(self, paper: Undisturbed) -> None:
         self.paper, self.project = paper, paper.project
         paper.reach("train")
-        before = marks(self.project).keys()
+        before = marks(self.project)
         template = yaml.safe_load((ROOT / "shared/pipeline/templates/pipeline.yaml").read_text())
         home = f"replications/{paper.name}/smoke"
         write_yaml(self.project / home / "dvc.yaml", {"stages": {"train": template["stages"]["train"]}})
@@ -41,7 +41,7 @@ class Pipeline:
         shutil.copytree(ROOT / ".dvc", self.project / ".dvc", ignore=shutil.ignore_patterns("tmp", "cache", "*.local"))
         shutil.copy(ROOT / ".gitignore", self.project)
         subprocess.run(["git", "init", "-q"], cwd=self.project, check=True)
-        self.added = marks(self.project).keys() - before
+        self.added = {path for path, mark in marks(self.project).items() if mark != before.get(path)}
         self.target = f"{home}/dvc.yaml:train@long"
 
     def start(self, name: str) -> Started:
