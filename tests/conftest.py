@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,14 @@ def network() -> Network:
 def root() -> Path:
     """Return the project's root folder."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """From a kind of task to a project in which its toy paper was prepared, trained and judged; tests change copies."""
+    from tests.pipeline.toys import make
+
+    return cache(lambda kind: make(kind, tmp_path_factory.mktemp(kind) / "project"))
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.runs import check_weights
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import SEEDS, write_project
+from tests.pipeline.toys import SEEDS, Paper, enter
 
 VARIANT = "long"
 
@@ -32,22 +31,11 @@ class Evil:
         return os.mkdir, (str(self.folder),)
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    root = write_project(tmp_path_factory.mktemp("hostile") / "project")
-    with pytest.MonkeyPatch.context() as patch:
-        enter(root, patch)
-        paper = Paper("translation", root)
-        paper.prepare()
-        paper.stage("train", VARIANT)
-    return root
-
-
 @pytest.fixture
-def paper(trained, tmp_path, monkeypatch):
+def paper(made, tmp_path, monkeypatch):
     """A copy that a test may spoil."""
     root = tmp_path / "project"
-    shutil.copytree(trained, root)
+    shutil.copytree(made("translation"), root, symlinks=True)
     enter(root, monkeypatch)
     return Paper("translation", root)
 

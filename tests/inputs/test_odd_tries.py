@@ -15,32 +15,18 @@ from shared.pipeline.__main__ import main
 from shared.tasks.captioning import trial as captioning_trial
 from tests.data.odd import EXAMPLES, NAME, PIECE
 from tests.data.test_fuzz_binary import pictures
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import write_project
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which the toys of three kinds have one trained variant."""
-    root = write_project(tmp_path_factory.mktemp("odd") / "project")
-    with pytest.MonkeyPatch.context() as patch:
-        enter(root, patch)
-        for kind in ("captioning", "sequences", "translation"):
-            paper = Paper(kind, root)
-            paper.prepare()
-            paper.stage("train", "short")
-    return root
+from tests.pipeline.toys import enter
 
 
 @pytest.fixture
 def tried(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str, str], tuple[int, str]]:
     """From a kind and an input to the exit status and what is printed, an error without the word that begins it."""
-    enter(project, monkeypatch)
     monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
 
     def asked(kind: str, text: str) -> tuple[int, str]:
+        enter(made(kind), monkeypatch)
         capsys.readouterr()
         status = main(["try", f"toy_{kind}.short", "--scale", "smoke", "--", text])
         printed = capsys.readouterr()

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import SEEDS, TOYS, write_project
+from tests.pipeline.toys import SEEDS, TOYS, Paper, enter, write_project
 
 
 @pytest.mark.parametrize("kind", TOYS)

@@ -1,10 +1,8 @@
 """What the stages promise, asked of a toy paper of every kind of task: the same for all, in real worker processes."""
 
 import csv
-import gzip
 import json
 import shutil
-import sys
 from itertools import islice
 
 import pytest
@@ -15,14 +13,12 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.costs import estimate
-from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning.corpus import ImageBatch
 from shared.tasks.kinds import load_replication
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, TOYS, UPDATES, write_project, write_yaml
-from tests.tasks.captioning.squares import CAPTIONS, SPLITS, Colours
+from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, SMOKE, TOYS, UPDATES, Paper, contents, enter
+from tests.tasks.captioning.squares import CAPTIONS, SPLITS
 
-SMOKE = ["--scale", "smoke"]
 RECORD = {  # what run.json says of every run
     "git_commit", "git_dirty", "dvc_lock_sha256", "versions", "device", "cpu", "threads", "parameters", "seed",
     "fingerprint", "data_sha256", "peak_memory_mib", "processes", "parameter_count", "updates", "precision",
@@ -31,85 +27,8 @@ RECORD = {  # what run.json says of every run
 }  # fmt: skip
 
 
-class Paper:
-    """A toy paper in its project, which is the current folder."""
-
-    def __init__(self, kind, root):
-        self.kind, self.toy, self.name = kind, TOYS[kind], f"toy_{kind}"
-        self.root, self.runs = root, root / "runs" / "smoke" / self.name
-        self.settings = root / "replications" / self.name / "smoke" / "params.yaml"
-        self.prepared = self.runs / "tasks" / "task"
-
-    def stage(self, stage, *names, status=0):
-        for name in names:
-            assert main([stage, f"{self.name}.{name}", *SMOKE]) == status
-
-    def prepare(self):
-        stages = ["fetch", "prepare"] if self.toy.after == "fetched" else ["fetch", "features", "prepare"]
-        for stage in stages:
-            self.stage(stage, "task")
-
-    def change(self, section, **values):
-        change_yaml(self.settings, lambda content: content["tasks"]["task"][section].update(values))
-
-    def breaks(self, how, seed, batch=EVERY + 5):
-        write_yaml(self.root / BREAKS, {"how": how, "seed": seed, "batch": batch})
-
-    def json(self, path):
-        return json.loads((self.runs / path).read_text())
-
-    def weights(self, seed, variant="long"):
-        checkpoint = self.runs / variant / "train" / f"seed{seed}" / "checkpoints" / "last.ckpt"
-        return torch.load(checkpoint, weights_only=True)["state_dict"]
-
-    def examples(self, seed, variant="long"):
-        with gzip.open(self.runs / variant / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", "rt") as lines:
-            return [json.loads(line) for line in lines]
-
-    def error(self, capsys, stage, name):
-        capsys.readouterr()
-        self.stage(stage, name, status=2)
-        message = capsys.readouterr().err.splitlines()[-1]
-        return message.removeprefix("error: ")
-
-
 def same(first, second):
     return first.keys() == second.keys() and all(torch.equal(second[name], value) for name, value in first.items())
-
-
-def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def enter(root, patch):
-    """Make the project the current one, also for imports of its papers here and in workers."""
-    for name in [each for each in sys.modules if each.startswith("replications.toy_")]:
-        patch.delitem(sys.modules, name)  # another project's paper of the same name
-    patch.chdir(root)
-    patch.syspath_prepend(str(root))
-    patch.setattr("replications.__path__", [str(root / "replications")])
-    patch.setattr(captioned, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
-    patch.setattr(captioned, "build_encoder", lambda config, **_: Colours())
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Kind to a project in which its paper was prepared, trained and judged."""
-    projects = {}
-
-    def project(kind):
-        if kind not in projects:
-            root = write_project(tmp_path_factory.mktemp(kind) / "project")
-            with pytest.MonkeyPatch.context() as patch:
-                enter(root, patch)
-                paper = Paper(kind, root)
-                paper.prepare()
-                for stage in ("train", "evaluate"):
-                    paper.stage(stage, "long", "short", "elsewhere")
-            projects[kind] = root
-        return projects[kind]
-
-    return project
 
 
 @pytest.fixture(params=TOYS)
@@ -318,9 +237,9 @@ def test_a_seed_that_fails_names_itself_and_the_others_finish(paper, capsys):
     assert paper.json("long/train/seed4/run.json")["updates"] == UPDATES
 
 
-@pytest.mark.parametrize("stage", ["train", "evaluate", "estimate"])
-def test_a_variant_left_out_is_refused_with_its_reason(stage, paper, capsys):
-    assert f"'unread' is left out: {LEFT_OUT}" in paper.error(capsys, stage, "unread")
+def test_a_variant_left_out_is_refused_with_its_reason(paper, capsys):
+    for stage in ("train", "evaluate", "estimate"):
+        assert f"'unread' is left out: {LEFT_OUT}" in paper.error(capsys, stage, "unread")
     assert not (paper.runs / "unread").exists()
 
 
@@ -367,13 +286,14 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("section", "changes", "message"), MISTAKES)
-def test_wrong_settings_are_one_sentence_with_file_variant_and_key(section, changes, message, paper, capsys):
-    before = contents(paper.runs)
-    paper.change(section, **changes)
-    error = paper.error(capsys, "train", "long")
-    assert message in error
-    assert error.startswith(f"replications/{paper.name}/smoke/params.yaml: variants.long")
+def test_wrong_settings_are_one_sentence_with_file_variant_and_key(paper, capsys):
+    before, settings = contents(paper.runs), paper.settings.read_text()
+    for section, changes, message in MISTAKES:
+        paper.settings.write_text(settings)
+        paper.change(section, **changes)
+        error = paper.error(capsys, "train", "long")
+        assert message in error
+        assert error.startswith(f"replications/{paper.name}/smoke/params.yaml: variants.long")
     assert contents(paper.runs) == before
 
 
@@ -394,17 +314,17 @@ def test_data_prepared_with_other_settings_are_refused(paper, capsys):
     assert f"prepare {paper.name}.task" in paper.error(capsys, "train", "long")
 
 
-@pytest.mark.parametrize(
-    ("stage", "name", "message"),
-    [
-        ("train", "lomg", "has no variant 'lomg' (did you mean 'long'?)"),
-        ("evaluate", "nothing", "has no variant 'nothing'"),
-        ("prepare", "taks", "has no task 'taks' (did you mean 'task'?)"),
-        ("fetch", "taks", "has no task 'taks' (did you mean 'task'?)"),
-    ],
-)
-def test_an_unknown_name_gets_the_nearest_known_one(stage, name, message, paper, capsys):
-    assert message in paper.error(capsys, stage, name)
+UNKNOWN = [
+    ("train", "lomg", "has no variant 'lomg' (did you mean 'long'?)"),
+    ("evaluate", "nothing", "has no variant 'nothing'"),
+    ("prepare", "taks", "has no task 'taks' (did you mean 'task'?)"),
+    ("fetch", "taks", "has no task 'taks' (did you mean 'task'?)"),
+]
+
+
+def test_an_unknown_name_gets_the_nearest_known_one(paper, capsys):
+    for stage, name, message in UNKNOWN:
+        assert message in paper.error(capsys, stage, name)
 
 
 def test_an_ensemble_is_judged_where_it_is_offered(paper, capsys):

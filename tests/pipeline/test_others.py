@@ -14,8 +14,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import link_pipeline
 from shared.pipeline.plan import content
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_contract import enter
-from tests.pipeline.toys import write_project
+from tests.pipeline.toys import enter, write_project
 
 TRAINED, NAMING = "toy_sequences", "toy_naming"
 OTHER = f"{TRAINED}/short"

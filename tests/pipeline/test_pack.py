@@ -10,18 +10,19 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.processes import locked
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_contract import SMOKE, contents
-from tests.pipeline.test_some_seeds import prepared, run
-from tests.pipeline.toys import SEEDS
+from tests.pipeline.test_some_seeds import run
+from tests.pipeline.toys import SEEDS, SMOKE, Paper, contents, enter
 
 
 @pytest.fixture
-def paper(tmp_path, monkeypatch):
+def paper(made, tmp_path, monkeypatch):
     """A paper of which one seed of `long` and all of `short` are trained, judged and packed."""
-    toy = prepared(tmp_path / "project", monkeypatch)
-    for variant, seeds in (("long", SEEDS[:1]), ("short", SEEDS)):
-        for stage in ("train", "evaluate"):
-            assert run(toy, stage, *seeds, variant=variant) == 0
+    root = shutil.copytree(made("classification"), tmp_path / "project", symlinks=True)
+    enter(root, monkeypatch)
+    toy = Paper("classification", root)
+    shutil.rmtree(toy.runs / "elsewhere")
+    shutil.rmtree(toy.runs / "long" / "train" / f"seed{SEEDS[1]}")
+    assert run(toy, "evaluate", SEEDS[0]) == 0
     assert command(toy, "pack") == 0
     return toy
 

@@ -16,8 +16,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history
 from tests.pipeline.scratch import change_yaml, commit
-from tests.pipeline.test_contract import enter
-from tests.pipeline.toys import write_project
+from tests.pipeline.toys import enter, write_project
 
 PAPER = "toy_sequences"
 

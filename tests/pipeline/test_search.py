@@ -14,8 +14,7 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.search import Search, unfollowed, untuned
 from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, write_project, write_yaml
+from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, Paper, enter, write_project, write_yaml
 
 PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
 RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]

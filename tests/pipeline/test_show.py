@@ -17,8 +17,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.show import list_runs, show_claim, state
 from shared.tasks.kinds import papers
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import write_project
+from tests.pipeline.toys import Paper, enter, write_project
 
 
 @pytest.fixture

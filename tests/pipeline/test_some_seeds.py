@@ -7,8 +7,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.runs import chosen_seeds, marks_of, refusing_other_weights, train_seed
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_contract import SMOKE, Paper, enter
-from tests.pipeline.toys import SEEDS, write_project
+from tests.pipeline.toys import SEEDS, SMOKE, Paper, enter, write_project
 
 
 def prepared(root, patch):

@@ -15,8 +15,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.files import made_anew, write_json
 from shared.pipeline.runs import means
 from tests.pipeline.scratch import copy_files, environment
-from tests.pipeline.test_contract import enter
-from tests.pipeline.toys import write_project
+from tests.pipeline.toys import enter, write_project
 
 
 @pytest.mark.parametrize(

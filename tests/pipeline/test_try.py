@@ -18,27 +18,27 @@ from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
 from tests.conftest import ROOT
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_contract import Paper, enter
-from tests.pipeline.toys import SEEDS, TOYS, write_project
+from tests.pipeline.toys import SEEDS, TOYS, Paper, enter, write_project
 
 ATTENTIVE = {"translation": "Translator", "language": "Reader"}
 """Kinds whose toys show no attention to the models that take their place."""
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """Kind to a project in which its paper has one trained variant."""
+def trained(made, tmp_path_factory):
+    """Kind to a project in which its paper has a trained variant that attends."""
     projects = {}
 
     def project(kind):
+        if kind not in ATTENTIVE:
+            return made(kind)
         if kind not in projects:
             root = projects[kind] = write_project(tmp_path_factory.mktemp(kind) / "project")
             with pytest.MonkeyPatch.context() as patch:
                 enter(root, patch)
                 file = root / "replications" / f"toy_{kind}" / "replication.py"
-                attends = f"from tests.pipeline.attentive import {ATTENTIVE.get(kind)} as Toy"
-                if kind in ATTENTIVE:
-                    file.write_text(file.read_text().replace(f"from {TOYS[kind].models} import Toy", attends))
+                attends = f"from tests.pipeline.attentive import {ATTENTIVE[kind]} as Toy"
+                file.write_text(file.read_text().replace(f"from {TOYS[kind].models} import Toy", attends))
                 paper = Paper(kind, root)
                 paper.prepare()
                 paper.stage("train", "long")

@@ -8,8 +8,7 @@ import pytest
 from shared.data.fetch import MANIFEST, _record
 from shared.pipeline.__main__ import main
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_contract import SMOKE, Paper, contents, enter
-from tests.pipeline.toys import write_project
+from tests.pipeline.toys import SMOKE, Paper, contents, enter, write_project
 
 TEXTS = {
     "translation": ("source", "target"), "classification": ("text",), "captioning": ("captions",),

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import json
+import multiprocessing
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import forkserver
 from pathlib import Path
 
+import pytest
+import torch
 import yaml
 
 from shared.data.cards import load_card
 from shared.data.fetch import MANIFEST, Manifest, _record
 from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
+from shared.tasks.captioning import corpus as captioned
 from shared.tasks.replication import Replication
-from tests.pipeline.scratch import ROOT
+from shared.training.pool import ONE_THREAD, PRELOAD
+from tests.pipeline.scratch import ROOT, change_yaml
 from tests.tasks.captioning import squares
 from tests.tasks.language import toy_language_models
 from tests.tasks.sequences import toy_sequence_models
@@ -26,6 +36,9 @@ BREAKS = Path("breaks.yaml")
 """What goes wrong in the project: ``seed`` at batch ``batch``, which is an ``error`` or has the worker ``killed``."""
 LEFT_OUT = "it would show nothing new"
 CANNOT_RUN = "this machine has no such package"
+SMOKE = ["--scale", "smoke"]
+SERVERS: list[int] = []
+"""Processes that have served workers to toy projects; the last one does, if it lives."""
 
 
 class Breaking(Replication):
@@ -190,7 +203,7 @@ TOYS = {
 
 def write_project(folder: Path) -> Path:
     """Write ``params.yaml``, the data sets' cards and one paper of each kind, ``toy_<kind>``."""
-    forkserver._forkserver._stop()  # whose workers would have the papers of an earlier project
+    serve_workers()
     (folder / "replications").mkdir(parents=True)
     (folder / "replications" / "__init__.py").touch()
     (folder / "shared").symlink_to(ROOT / "shared")
@@ -200,6 +213,18 @@ def write_project(folder: Path) -> Path:
         write_data(folder / "data", kind, toy)
         write_paper(folder / "replications" / f"toy_{kind}", kind, toy)
     return folder
+
+
+def serve_workers() -> None:
+    """Start the server from which the workers of all toy projects are forked; it has imported no project's papers."""
+    if forkserver._forkserver._forkserver_pid in SERVERS:
+        return
+    forkserver._forkserver._stop()  # another's, which has
+    multiprocessing.get_context("forkserver").set_forkserver_preload([*PRELOAD, "shared.pipeline.runs", __name__])
+    os.environ.update(ONE_THREAD)
+    with contextlib.chdir(ROOT):  # where this module is found
+        forkserver.ensure_running()
+    SERVERS.append(forkserver._forkserver._forkserver_pid)
 
 
 def write_data(data: Path, kind: str, toy: Toy) -> None:
@@ -264,3 +289,72 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
 def write_yaml(path: Path, content: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+class Paper:
+    """A toy paper in its project, which is the current folder."""
+
+    def __init__(self, kind, root):
+        self.kind, self.toy, self.name = kind, TOYS[kind], f"toy_{kind}"
+        self.root, self.runs = root, root / "runs" / "smoke" / self.name
+        self.settings = root / "replications" / self.name / "smoke" / "params.yaml"
+        self.prepared = self.runs / "tasks" / "task"
+
+    def stage(self, stage, *names, status=0):
+        for name in names:
+            assert main([stage, f"{self.name}.{name}", *SMOKE]) == status
+
+    def prepare(self):
+        stages = ["fetch", "prepare"] if self.toy.after == "fetched" else ["fetch", "features", "prepare"]
+        for stage in stages:
+            self.stage(stage, "task")
+
+    def change(self, section, **values):
+        change_yaml(self.settings, lambda content: content["tasks"]["task"][section].update(values))
+
+    def breaks(self, how, seed, batch=EVERY + 5):
+        write_yaml(self.root / BREAKS, {"how": how, "seed": seed, "batch": batch})
+
+    def json(self, path):
+        return json.loads((self.runs / path).read_text())
+
+    def weights(self, seed, variant="long"):
+        checkpoint = self.runs / variant / "train" / f"seed{seed}" / "checkpoints" / "last.ckpt"
+        return torch.load(checkpoint, weights_only=True)["state_dict"]
+
+    def examples(self, seed, variant="long"):
+        with gzip.open(self.runs / variant / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", "rt") as lines:
+            return [json.loads(line) for line in lines]
+
+    def error(self, capsys, stage, name):
+        capsys.readouterr()
+        self.stage(stage, name, status=2)
+        message = capsys.readouterr().err.splitlines()[-1]
+        return message.removeprefix("error: ")
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def enter(root, patch):
+    """Make the project the current one, also for imports of its papers here and in workers."""
+    for name in [each for each in sys.modules if each.startswith("replications.toy_")]:
+        patch.delitem(sys.modules, name)  # another project's paper of the same name
+    patch.chdir(root)
+    patch.syspath_prepend(str(root))
+    patch.setattr("replications.__path__", [str(root / "replications")])
+    patch.setattr(captioned, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
+    patch.setattr(captioned, "build_encoder", lambda config, **_: squares.Colours())
+
+
+def make(kind, folder):
+    """Write a project in which the paper of a kind is prepared, trained and judged."""
+    root = write_project(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        enter(root, patch)
+        paper = Paper(kind, root)
+        paper.prepare()
+        for stage in ("train", "evaluate"):
+            paper.stage(stage, "long", "short", "elsewhere")
+    return root
