@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -109,8 +109,8 @@ def _extract(name: str, folder: Path) -> None:
     kept = _git("ls-tree", "--name-only", commit, *KEPT).decode().split()
     if "runs" not in kept:
         raise ReplicationError(f"the revision '{name}' has no runs.")
-    with tarfile.open(fileobj=io.BytesIO(_git("archive", commit, *kept))) as archive:
-        archive.extractall(folder, filter="data")
+    with zipfile.ZipFile(io.BytesIO(_git("archive", "--format=zip", "-0", commit, *kept))) as archive:
+        archive.extractall(folder)
 
 
 def _git(*arguments: str) -> bytes:
