@@ -242,8 +242,11 @@ class Floor(Strict):
     def _one_bound(self) -> Floor:
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give either 'at_most' or 'at_least'")
-        if self.at_least is not None and self.at_least > measure(split_of(self.metric)[1]).most:
-            raise ValueError(f"at_least: {self.metric} is never {self.at_least:g}")
+        for key, bound in {"at_least": self.at_least, "published": self.published}.items():
+            if bound is not None and bound > measure(split_of(self.metric)[1]).most:
+                raise ValueError(f"{key}: {self.metric} is never {bound:g}")
+        if self.published is not None and not self.reached(self.published):
+            raise ValueError(f"published: {self.published:g} does not reach the floor")
         return self
 
     def reached(self, number: float) -> bool:
