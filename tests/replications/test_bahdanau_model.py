@@ -20,3 +20,13 @@ def test_weights_start_as_in_appendix_b():
     for unit in (model.encoder.unit, model.unit):
         for matrix in [*unit.u_gates[0].chunk(2, dim=1), unit.u_candidate[0]]:
             torch.testing.assert_close(matrix @ matrix.t(), torch.eye(50), atol=1e-5, rtol=0)
+
+
+def test_a_source_of_which_nothing_is_there_gets_no_weight_and_spoils_no_gradient():
+    sizes = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": 6}
+    model = RNNsearch(**sizes, maxout_size=3, alignment_size=5, init_std=0.5)
+    mask = torch.arange(6) < torch.tensor([0, 4, 1]).unsqueeze(1)
+    logits, alphas = model(torch.randint(1, 11, (3, 6)), mask, torch.randint(1, 9, (3, 5)))
+    assert not alphas[0].any()
+    logits.sum().backward()
+    assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
