@@ -39,7 +39,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3676, 2200),
+    ("shared/data",): (3684, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2090, 2000),
     ("shared/vision",): (270, 180),
     ("shared/metrics",): (805, 720),
@@ -51,7 +51,7 @@ BUDGETS = {
     ("replications",): (5575, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (185, 120),
-    ("tests",): (30000, 22000),
+    ("tests",): (29990, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

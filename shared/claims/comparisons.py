@@ -242,15 +242,14 @@ class Floor(Strict):
     def _one_bound(self) -> Floor:
         if (self.at_most is None) == (self.at_least is None):
             raise ValueError("give either 'at_most' or 'at_least'")
-        for key, bound in {"at_least": self.at_least, "published": self.published}.items():
-            if bound is not None and bound > measure(split_of(self.metric)[1]).most:
-                raise ValueError(f"{key}: {self.metric} is never {bound:g}")
+        highest = max(self.at_least or 0, self.published or 0)
+        if self.at_most is None and highest > measure(split_of(self.metric)[1]).most:
+            raise ValueError(f"at_least: {self.metric} is never {highest:g}")
         if self.published is not None and not self.reached(self.published):
             raise ValueError(f"published: {self.published:g} does not reach the floor")
         return self
 
     def reached(self, number: float) -> bool:
         """Whether a seed's number reaches the floor."""
-        if self.at_most is None:
-            return self.at_least is not None and number >= self.at_least
-        return number <= self.at_most
+        least, most = self.at_least, self.at_most
+        return (most is not None and number <= most) or (least is not None and number >= least)

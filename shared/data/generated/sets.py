@@ -7,6 +7,7 @@ Every split is a file ``<split>.npz`` of arrays, of N sets with P elements in al
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -98,10 +99,20 @@ def _drawn(parameters: Sets, draw: Callable[[Generator, int], tuple[Floats, Floa
 
 
 def _packed(elements: Floats, sizes: NDArray[np.int64], targets: Floats) -> bytes:
-    """A file of sets as its bytes, always the same ones."""
+    """A file of sets as its bytes, always the same ones.
+
+    Python before 3.11.4 writes sizes and a version where later ones say that the sizes stand in a field of 64 bits.
+    """
     file = io.BytesIO()
     np.savez(file, elements=_on_grid(elements), sizes=sizes, targets=_on_grid(targets))
-    return file.getvalue()
+    packed = bytearray(file.getvalue())
+    with zipfile.ZipFile(file) as archive:
+        at = archive.start_dir  # of the entries that follow the members
+        for member in archive.infolist():
+            begin, at = member.header_offset, packed.index(b"PK\1\2", at) + 4
+            packed[begin + 18 : begin + 26] = b"\xff" * 8
+            packed[begin + 4] = packed[at] = packed[at + 2] = 45
+    return bytes(packed)
 
 
 def _on_grid(numbers: Floats) -> NDArray[np.float32]:
