@@ -88,6 +88,7 @@ OPENS = {
     "opening.py": "whatever people bring", "archives.py": "archives, member by member", "sources.py": "what was loaded",
     "fetch.py": "files that it has written", "storage.py": "prepared files", "tokenizers.py": "its own files",
     "cards.py": "cards", "generated/scenes.py": "what a drawing is rendered to",
+    "generated/sets.py": "what it has packed",
 }  # fmt: skip
 
 DOTTED = re.compile(r"\w+(?:[.:]\w+)*")
