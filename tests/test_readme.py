@@ -38,10 +38,9 @@ SHOWN = {
     "bahdanau": "rnnsearch-50",
     "self_attentive": "attention",
     "show_attend_tell": "soft",
-    "transformer_xl": "xl",
     "linear_transformer": "copy-linear",
 }
-"""A paper of each kind of task, and the one variant of it that DVC trains here."""
+"""Papers, one with features of pictures, and the one variant of each that DVC trains here."""
 SMALLER = {
     "/quick/params.yaml:variants.rnnsearch-30.training.max_words=6":
         "/smoke/params.yaml:variants.rnnsearch-50.model.alignment_size=12",
