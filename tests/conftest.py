@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)) > 1:
-    # Threads that wait in a loop keep those of the other process from their core; torch reads this when it is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that wait in a loop keep those of other processes from their core; torch reads this when it is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import shared  # noqa: F401  (before lightning or torchvision is imported anywhere)
 from shared.tasks.kinds import load_measures
