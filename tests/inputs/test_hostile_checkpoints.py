@@ -4,7 +4,6 @@ import errno
 import os
 import pickle
 import re
-import shutil
 import zipfile
 
 import numpy as np
@@ -16,7 +15,7 @@ from shared.data.storage import load_arrays, save_arrays
 from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.runs import check_weights
-from tests.pipeline.toys import SEEDS, Paper, enter
+from tests.pipeline.toys import SEEDS, copy
 
 VARIANT = "long"
 
@@ -34,10 +33,7 @@ class Evil:
 @pytest.fixture
 def paper(made, tmp_path, monkeypatch):
     """A copy that a test may spoil."""
-    root = tmp_path / "project"
-    shutil.copytree(made("translation"), root, symlinks=True)
-    enter(root, monkeypatch)
-    return Paper("translation", root)
+    return copy("translation", made("translation"), tmp_path / "project", monkeypatch)
 
 
 def checkpoints(paper):

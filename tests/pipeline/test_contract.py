@@ -16,7 +16,7 @@ from shared.pipeline.costs import estimate
 from shared.tasks.captioning.corpus import ImageBatch
 from shared.tasks.kinds import load_replication
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, SMOKE, TOYS, UPDATES, Paper, contents, enter
+from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, SMOKE, TOYS, UPDATES, contents, copy
 from tests.tasks.captioning.squares import CAPTIONS, SPLITS
 
 RECORD = {  # what run.json says of every run
@@ -34,10 +34,7 @@ def same(first, second):
 @pytest.fixture(params=TOYS)
 def paper(request, made, tmp_path, monkeypatch):
     """A paper of each kind in a copy of its project, in which a test may change what it wants."""
-    root = tmp_path / "project"
-    shutil.copytree(made(request.param), root, symlinks=True)
-    enter(root, monkeypatch)
-    return Paper(request.param, root)
+    return copy(request.param, made(request.param), tmp_path / "project", monkeypatch)
 
 
 def test_preparation_is_the_same_every_time_and_whole_or_as_it_was_before(paper, capsys):

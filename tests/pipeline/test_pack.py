@@ -11,15 +11,13 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.processes import locked
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_some_seeds import run
-from tests.pipeline.toys import SEEDS, SMOKE, Paper, contents, enter
+from tests.pipeline.toys import SEEDS, SMOKE, contents, copy
 
 
 @pytest.fixture
 def paper(made, tmp_path, monkeypatch):
     """A paper of which one seed of `long` and all of `short` are trained, judged and packed."""
-    root = shutil.copytree(made("classification"), tmp_path / "project", symlinks=True)
-    enter(root, monkeypatch)
-    toy = Paper("classification", root)
+    toy = copy("classification", made("classification"), tmp_path / "project", monkeypatch)
     shutil.rmtree(toy.runs / "elsewhere")
     shutil.rmtree(toy.runs / "long" / "train" / f"seed{SEEDS[1]}")
     assert run(toy, "evaluate", SEEDS[0]) == 0

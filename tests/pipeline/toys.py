@@ -7,6 +7,7 @@ import gzip
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 from dataclasses import dataclass
@@ -346,6 +347,13 @@ def enter(root, patch):
     patch.setattr("replications.__path__", [str(root / "replications")])
     patch.setattr(captioned, "fetch", lambda dataset, **_: None)  # the weights of an encoder that has none
     patch.setattr(captioned, "build_encoder", lambda config, **_: squares.Colours())
+
+
+def copy(kind, project, folder, patch):
+    """A paper in a copy of its project, in which a test may change what it wants."""
+    root = shutil.copytree(project, folder, symlinks=True)
+    enter(root, patch)
+    return Paper(kind, root)
 
 
 def make(kind, folder):
