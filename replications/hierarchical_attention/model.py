@@ -13,7 +13,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from shared.attention.softmax import masked_softmax
 from shared.tasks.classification.corpus import Classified
@@ -111,8 +110,9 @@ class Level(nn.Module):
         Returns:
             (M, D), and the weights (Σ sizes,): in a maximum a place has the share of features that are largest there.
         """
-        parts = pad_sequence(x.split(sizes.tolist()), batch_first=True)  # (M, T, X)
-        mask = torch.arange(parts.size(1), device=x.device) < sizes.unsqueeze(1)  # (M, T)
+        mask = torch.arange(int(sizes.max()), device=x.device) < sizes.unsqueeze(1)  # (M, T)
+        parts = x.new_zeros(*mask.shape, x.size(1))  # (M, T, X)
+        parts[mask] = x  # PyTorch's pad_sequence makes a gradient as large as all parts for each of them
         h = self.encoder(parts, sizes)  # (M, T, D)
         if self.pooling == "maximum":
             largest, places = h.masked_fill(~mask.unsqueeze(2), -torch.inf).max(1)  # (M, D) each
