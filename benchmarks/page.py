@@ -14,11 +14,11 @@ from shared.reports.page import Place, write_page
 
 TITLE = "Speed"
 SAID = (
-    "Processor seconds of one thread, while contenders take turns, so that what else a machine does slows all alike. A "
-    "ratio is to the first contender in the same turn: the median of all turns, and between which ratios half of them "
-    "lie."
+    "Processor milliseconds of one thread, while contenders take turns, so that other load slows all alike. "
+    "A ratio is to the first contender in the same turn: the median of all turns, and in brackets between which ratios "
+    "half of them lie."
 )
-HEADS = ("Measured", "Contender", "Milliseconds", "Ratio", "Half of the turns")
+HEADS = ("Contender", "ms", "Ratio")
 UNITS = {"milliseconds": "Processor milliseconds", "megabytes": "Megabytes at most"}
 
 
@@ -28,19 +28,21 @@ def write(
     """Write the page of the records of modules, each with what is said of its age, into ``speed`` of the reports."""
     folder = reports / "speed"
     notes = link("Peers, limits and what does not pay", "../../benchmarks/README.md")
-    blocks: list[doc.Block] = [
-        doc.Heading(TITLE, level=1),
-        doc.Paragraph(SAID),
-        doc.Paragraph(notes),
-    ]
+    blocks: list[doc.Block] = [doc.Heading(TITLE, level=1), doc.Paragraph(SAID), doc.Paragraph(notes)]
     for name, record in records.items():
         module = modules[name]
         blocks += [
             doc.Heading(name.replace("_", " ").capitalize()),
             doc.Paragraph((module.__doc__ or "").split("\n")[0]),
         ]
-        rows = [row for comparison in record["comparisons"].items() for row in _rows(module, *comparison)]
-        blocks.append(doc.Table(HEADS, rows, "llrrr"))
+        for comparison, figures in record["comparisons"].items():
+            of = module.COMPARISONS[comparison]
+            sizes = (getattr(of, "func", of).__doc__ or "").split("\n")[0]
+            blocks += [
+                doc.Heading(comparison[0].upper() + comparison[1:], level=3),
+                doc.Paragraph(sizes),
+                doc.Table(HEADS, [*_rows(figures)]),
+            ]
         for comparison, label in getattr(module, "AXES", {}).items():
             path = folder / "figures" / f"{name}_{comparison.replace(' ', '_')}.png"
             _draw(record["comparisons"][comparison], path, label)
@@ -50,13 +52,10 @@ def write(
     write_page(blocks, folder, title=TITLE, place=Place((("All papers", "../README.md"),)))
 
 
-def _rows(module: ModuleType, comparison: str, figures: Mapping[str, Any]) -> Iterator[list[str]]:
-    of = module.COMPARISONS[comparison]
-    sizes = (getattr(of, "func", of).__doc__ or "").split("\n")[0]
+def _rows(figures: Mapping[str, Any]) -> Iterator[list[str]]:
     for place, (name, found) in enumerate(figures.items()):
-        said = "" if place else f"{comparison.capitalize()}. {sizes}".rstrip()
-        spread = f"{plain(found['from'], 2)} to {plain(found['to'], 2)}" if place else ""
-        yield [said, name, plain(found["milliseconds"], 1), plain(found["ratio"], 2), spread]
+        spread = f" [{plain(found['from'], 2)}, {plain(found['to'], 2)}]" if place else ""
+        yield [name, plain(found["milliseconds"], 1), plain(found["ratio"], 2) + spread]
 
 
 def _draw(figures: Mapping[str, Any], path: Path, label: str) -> None:

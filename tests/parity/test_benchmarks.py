@@ -54,7 +54,7 @@ def test_memory_is_that_of_a_step_alone_and_the_page_shows_how_it_grows(monkeypa
     page.write({"growth": growth}, {"growth": record}, {"growth": age("growth", tmp_path)}, tmp_path)
     shown = (tmp_path / "speed" / "README.md").read_text()
     assert "figures/growth_training.png" in shown
-    assert "| Training. |" in shown
+    assert "### Training" in shown
     assert f"Measured on {record['date']}, at " in shown
 
 
