@@ -220,7 +220,7 @@ class AdaptiveSpanTransformer(nn.Module):
         return h
 
     def span_loss(self) -> Tensor:
-        """(λ / H) Σ z_i over the heads of a layer, summed over the layers (section 2.2, equation 4)."""
+        """(λ / H) Σ z_i over the heads of a layer, summed over the layers (the loss of section 2.2)."""
         spans = [z.mean() for layer in self.layers if (z := layer.attention.z()) is not None]
         return self.penalty * torch.stack(spans).sum() if spans else self.p.new_zeros(())
 

@@ -122,15 +122,19 @@ class _Compared(Strict):
 class Sides(_Compared):
     """The first variant's metric against the second's, or against the number ``than`` that stands for no effect.
 
-    ``equal``: they differ by less than ``relevant`` in either direction.
+    ``equal``: they differ by less than ``relevant`` in either direction; or in one, where the first side ``may_be``
+    greater, or less, by any amount.
     """
 
     kind: Literal["greater", "less", "equal"]
     variants: tuple[str, ...] = Field(min_length=1, max_length=2)
     than: float | None = None
+    may_be: Literal["greater", "less"] | None = Field(default=None, exclude_if=lambda side: side is None)
 
     @model_validator(mode="after")
     def _two_sides(self) -> Sides:
+        if self.may_be and self.kind != "equal":
+            raise ValueError(f"'may_be' is of 'kind: equal', not of 'kind: {self.kind}'")
         if (len(self.variants) == 2) != (self.than is None):
             raise ValueError("give two 'variants', or one and the number to compare it with as 'than'")
         if self.scale == "log" and self.than is not None and self.than <= 0.0:

@@ -312,7 +312,8 @@ def order_check(comparison: Comparison, repeats: float) -> Check:
 def _agrees(comparison: Comparison, effect: float, verdict: str, doubled: float) -> bool:
     """Reproduced: the same side and half of the size. Contradicted: no effect that matters has come up."""
     if isinstance(comparison, Sides) and comparison.kind == "equal":
-        return (abs(doubled) < comparison.margin) == (verdict != "contradicted")
+        away = {"greater": -doubled, "less": doubled, None: abs(doubled)}[comparison.may_be]
+        return (away < comparison.margin) == (verdict != "contradicted")
     if verdict == "contradicted":
         return doubled < comparison.margin
     return effect * doubled > 0.0 and abs(doubled) >= LEFT * abs(effect)

@@ -185,6 +185,10 @@ def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool, earli
 
 def _tests(row: Comparison, effect: Estimate, repeats: float) -> Tests:
     if isinstance(row, Sides) and row.kind == "equal":
+        if row.may_be == "greater":
+            return Tests(effect.p_at_most(-row.margin), effect.p_at_least(-row.margin))
+        if row.may_be == "less":
+            return Tests(effect.p_at_least(row.margin), effect.p_at_most(row.margin))
         within = max(effect.p_at_most(-row.margin), effect.p_at_least(row.margin))
         outside = min(effect.p_at_least(-row.margin), effect.p_at_most(row.margin))
         return Tests(within, min(1.0, 2.0 * outside))  # doubled, because the effect may lie outside on either side
