@@ -19,7 +19,7 @@ from shared.tasks.classification.corpus import Classified
 
 Pooling = Literal["attention", "words alone", "average", "maximum"]
 """How annotations become one vector: HN-ATT; not in the paper, HN-ATT whose word weights see the words alone; HN-AVE;
-HN-MAX (section 3.3)."""
+HN-MAX (section 3.4)."""
 
 
 def sentence_sizes(text: Tensor, mask: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ FIGURES = [
         HeatTexts(
             "attention",
             "What a word weighs in its document, its weight in the sentence times that of the sentence. The sentence "
-            "that decides is underlined.",
+            "that decides is underlined. The paper draws the root of the sentence's weight times that of the word.",
         ),
         claim="Y16-C4", counterpart="Figures 5 and 6",
     ),

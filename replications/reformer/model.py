@@ -2,8 +2,7 @@
 
 Attention by hashing, section 2, is in ``shared/attention/lsh.py``; here are shared queries and keys without it, the
 reversible layers of section 3 with their backward pass, and feed-forward networks in chunks. Embeddings, feed-forward
-networks and the output are those of ``shared/layers/transformer.py``, with the norm before each sub-layer. Numbers of
-equations are from memory.
+networks and the output are those of ``shared/layers/transformer.py``, with the norm before each sub-layer.
 
 Shape letters: B sequences, T symbols, D model width, H heads, K width of a head's queries, keys and values, R rounds.
 """

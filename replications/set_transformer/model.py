@@ -112,7 +112,7 @@ class PMA(nn.Module):
 
 
 class SetModel(nn.Module):
-    """Encoder, decoder (equations 12 to 14) and a linear layer to the numbers of each output.
+    """Encoder (equations 13 and 14), decoder (15 and 16) and a linear layer to the numbers of each output.
 
     Deep Sets have an rFF for every block, on features before pooling and on their mean or maximum after it; a last
     linear layer makes all k outputs of it.

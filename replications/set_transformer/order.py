@@ -1,4 +1,4 @@
-"""That the order of elements changes nothing (property 1), and what blocks of the encoder cost (section 3.1).
+"""That the order of elements changes nothing (proposition 1), and what blocks of the encoder cost (section 3.1).
 
 Shape letters: B sets, n elements, X numbers of an element, k outputs, O numbers of an output.
 """

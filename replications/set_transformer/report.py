@@ -28,11 +28,11 @@ FIGURES = [
     ),
     Shows(
         Clusters("clusters-sab", "Test sets with the mixtures that SAB and PMA read off them."),
-        claim="L19-C7", counterpart="Figure 3",
+        claim="L19-C7", counterpart="Figure 4",
     ),
     Shows(
         Clusters("clusters-mean", "The same sets, with the mixtures that pooling by the mean reads off them."),
-        claim="L19-C7", counterpart="Figure 3",
+        claim="L19-C7", counterpart="Figure 4",
     ),
     Shows(
         LearningCurves(

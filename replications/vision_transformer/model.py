@@ -47,7 +47,7 @@ def patches(x: Tensor, size: int) -> Tensor:
 
 
 def roll_out(weights: list[Tensor]) -> Tensor:
-    """How much of each position's input is in each position's output (appendix D.7, after Abnar & Zuidema 2020).
+    """How much of each position's input is in each position's output (appendix D.8, after Abnar & Zuidema 2020).
 
     Weights are averaged over heads; each position keeps half of itself, which stands for the residual; the layers'
     matrices are multiplied.

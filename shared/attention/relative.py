@@ -169,7 +169,7 @@ class ProjectedDistances(nn.Module):
 class LearnedDistances(nn.Module):
     """a^K of Shaw et al. (2018, section 3.2): a learned vector for every distance up to a largest, shared by the heads.
 
-    Their a^V, which their table 4 finds to add nothing, is left out, and so are distances to what comes later.
+    Their a^V, without which their table 3 finds the same BLEU, is left out, and so are distances to what comes later.
 
     Args:
         largest: k, the distance from which on all have one vector.
