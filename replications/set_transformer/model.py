@@ -41,6 +41,7 @@ class MAB(nn.Module):
         super().__init__()
         size = width // heads
         self.multihead = MultiHeadAttention(query_size=width, heads=heads, key_size=size, value_size=size)
+        self.multihead.scale = width**-0.5  # of all heads together (section 2.2), not of one
         self.rff = row_wise(width, width)
         self.norm_h, self.norm = (nn.LayerNorm(width) if norm else nn.Identity() for _ in range(2))
 

@@ -48,7 +48,7 @@ def mab(x: np.ndarray, y: np.ndarray, block: MAB) -> np.ndarray:
     for head in np.split(np.arange(D), H):
         q, k, v = x @ w_q[head].T, y @ w_kv[head].T, y @ w_kv[D + head].T
         for i in range(len(x)):
-            weights = np.exp(k @ q[i] / np.sqrt(len(head)))
+            weights = np.exp(k @ q[i] / np.sqrt(D))
             heads[i, head] = weights @ v / weights.sum()
     h = normed(x + heads @ w_o.T, block.norm_h)
     return normed(h + linear(h, block.rff), block.norm)
