@@ -29,13 +29,14 @@ class History:
     Attributes:
         attempt: the number of today's, from 1; of a claim that has too few seeds to be decided, of the next.
         before: one line for each earlier attempt, as it was judged last.
-        pool: effects of other runs of today's design, as reports show them; to be added to those of today.
+        pool: seed to the effects of its other runs of today's design, as reports show them; to be added to those of
+            today, without attempts that a line of the ledger calls ``void``.
         lines: the last one of every other design.
     """
 
     attempt: int = 1
     before: tuple[Line, ...] = ()
-    pool: tuple[float, ...] = ()
+    pool: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     lines: tuple[Line, ...] = ()
 
     @property
@@ -66,17 +67,20 @@ class Ledger:
         same = [line["attempt"] for line in of_claim if line["attempt"] and is_same(line, seeds, effects, relevant)]
         counted: dict[int, Line] = {line["attempt"]: line for line in of_claim if line["attempt"]}
         attempt = same[0] if same else 1 + max(counted, default=0)
-        design, pool = self.designs.get(claim), dict[tuple[int, float | None], float]()
+        design, void = self.designs.get(claim), {line["attempt"] for line in of_claim if line.get("void")}
         now = {(seed, _rounded(effect)) for seed, effect in zip(seeds, effects, strict=False)}
+        found, pool = dict[tuple[int, float | None], float](), dict[int, tuple[float, ...]]()
         for line in of_claim:
-            if line["design"] == design and (line["attempt"] or 0) < attempt:
+            if line["design"] == design and (line["attempt"] or 0) < attempt and line["attempt"] not in void:
                 known = zip(line["seeds"], line["effects"], strict=False)
-                pool |= {(seed, _rounded(effect)): effect for seed, effect in known}
+                found |= {(seed, _rounded(effect)): effect for seed, effect in known}
+        for seed, rounded in [key for key in found if key not in now]:
+            pool[seed] = (*pool.get(seed, ()), found[seed, rounded])
         others = {line["design"]: line for line in of_claim if line["design"] != design}
         return History(
             attempt,
             tuple(counted[number] for number in sorted(counted) if number < attempt),
-            tuple(effect for key, effect in pool.items() if key not in now),
+            pool,
             tuple(others.values()),
         )
 

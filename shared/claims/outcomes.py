@@ -77,7 +77,8 @@ class Outcome:
         repeats: see :class:`shared.claims.effects.Effects`; 1 of all but correlations.
         paper: the paper's effect in the same unit.
         token: the runs' name for one token, the unit of likelihoods.
-        pooled: effects of earlier runs of the same design that count, beside those of ``seeds``.
+        pooled: further seeds of earlier runs of the same design that count, beside ``seeds``.
+        again: how many of ``seeds`` have earlier runs, which count with today's by their mean.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Outcome:
     paper: float | None = None
     token: str = "token"
     pooled: int = 0
+    again: int = 0
 
     @property
     def tested(self) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from shared.claims import schema
 from shared.claims.attempts import History, Ledger, can_decide
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
@@ -74,7 +76,7 @@ def decide(
     """
     ledger = ledger or Ledger()
     known = {name: run.with_seeds(lambda seed: seed < CONFIRMING) for name, run in results.items()}
-    drafts = [_compare_claim(claim, known, scale, ledger) for claim in claims.claims]
+    drafts = [_compare_claim(claim, known, scale, ledger, evidence) for claim in claims.claims]
     _correct(drafts)
     decisions = []
     for claim, (history, rows) in zip(claims.claims, drafts, strict=True):
@@ -84,7 +86,11 @@ def decide(
         decision = _decision(claims, claim, known, scale, judged, untuned)
         of = _evidence(decision.lead, evidence)
         own = None if changed is None else changed.get(claim.id, ())
-        said = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
+        said, again = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
+        if said == "not confirmed" and again is not None:
+            low, high = again.interval or (math.nan, math.nan)
+            reason = f"further seeds do not confirm it: {again.effect:.2g} [{low:.2g}, {high:.2g}]"
+            decision = replace(decision, verdict="inconclusive", how="", reason=reason)
         decisions.append(replace(decision, evidence=of, changed=own, history=history, confirmed=said))
     return decisions
 
@@ -117,19 +123,21 @@ def _correct(drafts: Sequence[tuple[History, list[Outcome]]]) -> None:
         rows[at] = replace(rows[at], tests=corrected)
 
 
-def _confirmation(claim: schema.Claim, decision: Decision, results: Results, seeds: Sequence[int]) -> Confirmed:
-    """Whether runs of further seeds, of another day or machine, come to the same verdict by themselves."""
-    primary = claim.primary
-    if primary is None or decision.lead is None or decision.lead.verdict not in ("reproduced", "contradicted"):
-        return ""
+def _confirmation(
+    claim: schema.Claim, decision: Decision, results: Results, seeds: Sequence[int]
+) -> tuple[Confirmed, Outcome | None]:
+    """Whether runs of further seeds, of another day or machine, come to the same verdict by themselves, and to what."""
+    primary, lead = claim.primary, decision.lead
+    if primary is None or lead is None or "inconclusive" in (lead.verdict, decision.verdict):
+        return "", None
     runs = [results[name] for name in primary.compared()]
-    ours = {_when(run, seed) for run in runs for seed in decision.lead.seeds}
+    ours = {_when(run, seed) for run in runs for seed in lead.seeds}
     if not seeds or any({*seeds} - {*run.seeds} or ours & {_when(run, seed) for seed in seeds} for run in runs):
-        return "one run"
+        return "one run", None
     again = _compare(
         claim.id, primary, {run.variant: run.with_seeds(seeds.__contains__) for run in runs}, deciding=True
     )
-    return "confirmed" if _verdict_of(again).verdict == decision.lead.verdict else "not confirmed"
+    return ("confirmed" if _verdict_of(again).verdict == lead.verdict else "not confirmed"), again
 
 
 def _when(run: RunResults, seed: int) -> tuple[str, str]:
@@ -138,19 +146,26 @@ def _when(run: RunResults, seed: int) -> tuple[str, str]:
     return str(record.get("cpu", run.variant)), str(record.get("finished", seed))[:10]
 
 
-def _compare_claim(claim: schema.Claim, results: Results, scale: str, ledger: Ledger) -> tuple[History, list[Outcome]]:
-    """What was tried before for a claim, and every row of it, without verdicts; none where nothing decides it here."""
+def _compare_claim(
+    claim: schema.Claim, results: Results, scale: str, ledger: Ledger, evidence: Mapping[str, Evidence] | None
+) -> tuple[History, list[Outcome]]:
+    """What was tried before for a claim, and every row of it, without verdicts; none where nothing decides it here.
+
+    Earlier effects count, too, but not of what was measured, times for instance: these are of one machine at one time.
+    """
     if claim.undecided_at(scale) is not None:
         return ledger.history(claim.id, (), ()), []
     deciding = {id(row) for row in claim.deciding}
     rows = [_compare(claim.id, row, results, deciding=id(row) in deciding) for row in claim.rows()]
     first, of = rows[0], ledger.history(claim.id, rows[0].seeds, rows[0].per_seed, rows[0].relevant)
-    if of.pool and claim.primary is not None and first.effect is not None:
+    if of.pool and claim.primary is not None and first.effect is not None and _evidence(first, evidence) != "measured":
         rows[0] = _compare(claim.id, claim.primary, results, deciding=True, earlier=of.pool)
     return of, rows
 
 
-def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool, earlier: Sequence[float] = ()) -> Outcome:
+def _compare(
+    claim_id: str, row: Row, results: Results, *, deciding: bool, earlier: Mapping[int, Sequence[float]] | None = None
+) -> Outcome:
     variants = row.compared()
     outcome = Outcome(
         name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
@@ -166,8 +181,16 @@ def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool, earli
         return _exact(row, runs[0], outcome)
     rng = generator(claim_id, row.name)
     found = effects(row, runs, rng)
-    pool = [math.log(effect) if row.scale == "log" else effect for effect in earlier]
-    estimate = over_seeds(found.values, found.draws, rng, found.drawn, pool)
+    size = np.log if row.scale == "log" else np.asarray
+    before = {seed: size(of) for seed, of in (earlier or {}).items()}
+    # A seed that was run again is one seed still: it counts by the mean of its runs.
+    again = [seed for seed in found.seeds if seed in before]
+    values = np.array([
+        np.mean([value, *before.get(seed, ())]) for seed, value in zip(found.seeds, found.values, strict=True)
+    ])  # fmt: skip
+    pool = [float(of.mean()) for seed, of in before.items() if seed not in again]
+    draws = found.draws + (values - found.values)[:, None]
+    estimate = over_seeds(values, draws, rng, found.drawn, pool)
     low, high = estimate.interval()
     if math.isnan(low + high):
         undefined = [str(seed) for seed, value in zip(found.seeds, found.values, strict=True) if math.isnan(value)]
@@ -179,7 +202,7 @@ def _compare(claim_id: str, row: Row, results: Results, *, deciding: bool, earli
         relevant=row.relevant, interval=(row.shown(low), row.shown(high)) if len(found.seeds) > 1 else None,
         seeds=found.seeds, per_seed=tuple(row.shown(float(value)) for value in found.values), sides=found.sides,
         n=found.n, drawn_of=found.drawn_of, repeats=found.repeats, paper=row.paper, token=runs[0].token,
-        tests=_tests(row, estimate, found.repeats), pooled=len(pool),
+        tests=_tests(row, estimate, found.repeats), pooled=len(pool), again=len(again),
     )  # fmt: skip
 
 
@@ -211,11 +234,12 @@ def _verdict_of(outcome: Outcome) -> Outcome:
         few = f"{number_of(len(outcome.seeds), 'seed')}, and at least {FEWEST_SEEDS} decide"
         return replace(outcome, reason=few)
     alone, verdict = (_table(*(p <= level for p in ps)) for ps in ((tests.above, tests.below), tests.deciding[:2]))
+    if alone == "reproduced" and not tests.matters:
+        how = OPEN if verdict == "reproduced" else ""
+        return replace(outcome, verdict="inconclusive", how=how, reason="the estimate is below what matters")
     if verdict != alone:
         after = "Holm's correction and that for earlier attempts"
         return replace(outcome, verdict="inconclusive", reason=f"{alone} by the tests alone, but not after {after}")
-    if verdict == "reproduced" and not tests.matters:
-        return replace(outcome, verdict="inconclusive", how=OPEN, reason="the estimate is below what matters")
     return replace(outcome, verdict=verdict, how=_how(outcome.kind, tests, level) if verdict == "contradicted" else "")
 
 
@@ -313,10 +337,9 @@ def _checked(
         order_check(row, lead.repeats),
     )  # fmt: skip
     failed = [check.verdict for check in checks if check.passed == "no"]
-    if lead.verdict == "inconclusive" or not failed:
-        reason = lead.reason or number_of(len(lead.seeds), "seed")
-        return Judged(lead.verdict, lead.how, reason, checks, counts)
     clauses = "; ".join(CLAUSES.get(each, each) for each in failed)
+    if lead.verdict == "inconclusive" or not failed:
+        return Judged(lead.verdict, lead.how, "; ".join(filter(None, (lead.reason, clauses))), checks, counts)
     reason = f"the effect by itself would be {lead.verdict}, but {clauses}"
     return Judged("inconclusive", failed[0], reason, checks, counts)
 

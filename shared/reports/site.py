@@ -360,8 +360,10 @@ def _of_paper(paper: Replicated, base: Path) -> list[doc.Block]:
 FIELDS = {
     "paper": "what the paper is cited as", "claim": "id of the claim", "statement": "the claim",
     "in_short": "the claim in a few words", "verdict": "on the claim, by the better evidence",
-    "how": "kind of contradicted or inconclusive", "scale": "of the runs that decide", "evidence": "their data",
-    "seeds": "how many decide", "effect": "measured, above 0 (above 1 of a ratio) where it agrees with the claim",
+    "how": "kind of contradicted or inconclusive", "sort": "experiment, demonstration or identity",
+    "confirmed": "by further seeds", "ours": "whether it is no claim of the paper", "scale": "of the runs that decide",
+    "evidence": "their data", "seeds": "how many decide",
+    "effect": "measured, above 0 (above 1 of a ratio) where it agrees with the claim", "base": "counted from it",
     "low": "lower end of its 95 % interval", "high": "upper end", "unit": "of the effect; times of a ratio",
     "matters_from": "the smallest effect that matters", "effect_in_paper": "in the same unit, where there is one",
     "page": "the card of the claim",
@@ -377,7 +379,8 @@ def write_data(papers: Sequence[Replicated], folder: Path) -> None:
         low, high = lead.get("interval") or (None, None)
         values = (
             paper.title, claim["id"], claim["statement"], claim.get("in_short"), claim["verdict"], claim["how"],
-            claim["scale"], claim["evidence"], len(lead.get("seeds", ())), lead.get("effect"), low, high,
+            claim["sort"], claim["confirmed"], claim["ours"], claim["scale"], claim["evidence"],
+            len(lead.get("seeds", ())) + lead.get("pooled", 0), lead.get("effect"), lead.get("base"), low, high,
             "times" if lead.get("scale") == "log" else lead.get("unit"), lead.get("relevant"), lead.get("paper"),
             paper.card(claim, folder),
         )  # fmt: skip
