@@ -12,7 +12,7 @@ from tests.reports.test_explorer import SHADES
 
 REPORTS = ROOT / "reports"
 MAIN = "index.html"
-PAPERS = sorted(path.parent.name for path in REPORTS.glob("*/index.html"))
+PAPERS = sorted(path.parent.name for path in REPORTS.glob("*/model.html"))
 PAGES = [MAIN, *(f"{paper}/{name}" for paper in PAPERS for name in ("index.html", "model.html"))]
 SHEETS = 12  # that a paper's page prints on
 SCREENS = 13  # that it has before anything is unfolded
