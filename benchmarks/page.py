@@ -9,7 +9,7 @@ from typing import Any
 
 from shared.reports import document as doc
 from shared.reports.document import link, plain
-from shared.reports.figures import panels_drawn, plain_powers
+from shared.reports.figures import panels_drawn, place_ticks, plain_powers
 from shared.reports.page import Place, write_page
 
 TITLE = "Speed"
@@ -59,9 +59,10 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _draw(figures: Mapping[str, Any], path: Path, label: str) -> None:
+    sizes = [float(size) for size in figures]
     with panels_drawn(path, len(UNITS), height=2.6) as (_, panels):
         for axes, (key, unit) in zip(panels, UNITS.items(), strict=True):
-            axes.loglog([float(size) for size in figures], [found[key] for found in figures.values()], marker="o")
+            axes.loglog(sizes, [found[key] for found in figures.values()], marker="o")
             axes.set(xlabel=label, ylabel=unit)
-            for axis in (axes.xaxis, axes.yaxis):
-                plain_powers(axis)
+            place_ticks(axes, sizes, log=True)
+            plain_powers(axes.yaxis)
