@@ -96,8 +96,6 @@ class Claim(Strict):
             raise ValueError("give 'primary' or 'identities', not both")
         if self.primary is None and not self.identities and ALL not in self.not_decided:
             raise ValueError(f"give 'primary' or 'identities', or under not_decided.{ALL} why nothing decides it")
-        if self.primary is not None and not self.primary.because:
-            raise ValueError("the primary comparison must say why 'relevant' matters, as 'because'")
         if unknown := sorted(self.not_decided.keys() - self.SCALES):
             raise ValueError(f"not_decided: '{unknown[0]}' is no scale")
         if not all(row.name for row in (*self.identities, *self.supporting)):
@@ -121,7 +119,7 @@ class Claim(Strict):
     @model_validator(mode="after")
     def _measurable(self) -> Claim:
         for row in self.rows():
-            if not isinstance(row, Exact) and (mistake := _mistake(row)):
+            if not isinstance(row, Exact) and (mistake := _mistake(row, decides=row in self.deciding)):
                 raise ValueError(f"'{row.name}': {mistake}")
         return self
 
@@ -137,8 +135,10 @@ class Claim(Strict):
         yield from self.supporting
 
 
-def _mistake(row: Comparison) -> str | None:
+def _mistake(row: Comparison, *, decides: bool) -> str | None:
     """What is wrong with the metric of a comparison, or with an effect that no runs could show; None if nothing is."""
+    if decides and not row.because:
+        return "it decides, and must say why 'relevant' matters, as 'because'"
     for metric in row.metrics():
         split, plain = split_of(metric)
         if split and known(plain) is not None:

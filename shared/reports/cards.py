@@ -114,7 +114,8 @@ def unlearned(lead: Entry, found: Findings) -> set[int]:
 
 def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
     """What a reader must know beside the effect: why no more can be said, how strong it is, what is different."""
-    points = [say("part", part=part) for part in entry.get("parts", ())]
+    of = {outcome["name"]: outcome for outcome in entry["comparisons"]}
+    points = [say("part", part=part, outcome=of.get(part["by"])) for part in entry.get("parts", ())]
     if reason := say("why", entry=entry):
         points.append(f"{strong('Why:')} {reason}.")
     if entry["lead"] is not None and entry["lead"]["kind"] != "exact":
@@ -138,6 +139,9 @@ def _decided(claim: Claim, entry: Entry, found: Findings) -> list[doc.Block]:
         task = found.results[lead["variants"][0]].task
         blocks.append(doc.Paragraph(say("comparison", row=row, lead=lead, task=task)))
         points += [say("tests", row=row, lead=lead)] if lead["tests"] is not None else []
+    for part, outcome in zip(claim.rows(), entry["comparisons"], strict=True):
+        if part in claim.deciding and part != row and not isinstance(part, Exact) and outcome["tests"] is not None:
+            points.append(say("reason", row=part, outcome=outcome))
     asked = [each for each in entry["checks"] if each["name"] not in SILENT or each["passed"] != "not asked"]
     points += [say("check", each=each) for each in asked]
     if other := say("other_designs", entry=entry):

@@ -44,7 +44,7 @@ TWO = "'primary': give two 'variants', or one and the number to compare it with 
 @pytest.mark.parametrize(
     ("comparison", "message"),
     [
-        (without(PRIMARY, "because"), "the primary comparison must say why 'relevant' matters, as 'because'."),
+        (without(PRIMARY, "because"), "'primary': it decides, and must say why 'relevant' matters, as 'because'."),
         (without(PRIMARY, "relevant"), "primary.relevant is missing; give the smallest effect that matters"),
         (PRIMARY | {"than": 1.0}, TWO),
         (PRIMARY | {"variants": ["a"]}, TWO),
@@ -54,10 +54,7 @@ TWO = "'primary': give two 'variants', or one and the number to compare it with 
             PRIMARY | {"scale": "log", "relevant": 1.1, "variants": ["a"], "than": 0.0},
             "'primary': on the log scale 'than' must be positive.",
         ),
-        (
-            PRIMARY | {"scale": "log", "relevant": 1.1, "over": {"bins": 3}},
-            "'primary': 'over' and 'scale: log' do not go together.",
-        ),
+        (PRIMARY | {"scale": "log", "relevant": 1.1, "over": {"bins": 3}}, "'over' and 'scale: log' do not go"),
         (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
         (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
         (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),
@@ -80,6 +77,7 @@ def test_a_comparison_that_cannot_decide_is_refused(tmp_path, comparison, messag
 
 NOTHING = "give 'primary' or 'identities', or under not_decided.all why nothing decides it."
 BARE = without(IDENTITY, "value")
+BARELY = without(PRIMARY, "because") | {"name": "x"}
 
 
 def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
@@ -106,6 +104,7 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
         ({"primary": None, "identities": [IDENTITY, "count"]}, "'identities.1': input should be a valid dictionary"),
         ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
         ({"parts": [{"says": "so"}]}, "'parts.0': give 'by', the name of a comparison, or 'not_tested', why"),
+        ({"supporting": [BARELY], "parts": [{"says": "so", "by": "x"}]}, "'x': it decides, and must say why"),
         ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
         ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
     ],
