@@ -88,8 +88,11 @@ def claim_row(entry: Entry, page: str = "") -> list[str]:
 
 
 def verdict_text(entry: Entry) -> str:
-    """The badge, and what kind of contradicted or inconclusive it is."""
-    return badge(entry["verdict"]) + (f": {entry['how']}" if entry["how"] else "")
+    """The badge, and what kind of contradicted or inconclusive it is; of a verdict in part, what is not reproduced."""
+    how, holds = entry["how"], ("reproduced", "verified")
+    if entry["verdict"] == "in part":
+        how = f"not shown: {'; '.join(each['says'] for each in entry['parts'] if each['verdict'] not in holds)}"
+    return badge(entry["verdict"]) + (f": {how}" if how else "")
 
 
 def evidence_text(entry: Entry) -> str:

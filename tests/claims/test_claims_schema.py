@@ -38,6 +38,7 @@ def without(fields, *names):
     return {key: value for key, value in fields.items() if key not in names}
 
 
+LOG = PRIMARY | {"scale": "log", "relevant": 1.1}
 TWO = "'primary': give two 'variants', or one and the number to compare it with as 'than'."
 
 
@@ -50,11 +51,8 @@ TWO = "'primary': give two 'variants', or one and the number to compare it with 
         (PRIMARY | {"variants": ["a"]}, TWO),
         (PRIMARY | {"variants": ["a", "a"]}, "'primary': the variants that are compared must differ."),
         (PRIMARY | {"scale": "log"}, "'primary': on the log scale 'relevant' is a ratio above 1, not 1."),
-        (
-            PRIMARY | {"scale": "log", "relevant": 1.1, "variants": ["a"], "than": 0.0},
-            "'primary': on the log scale 'than' must be positive.",
-        ),
-        (PRIMARY | {"scale": "log", "relevant": 1.1, "over": {"bins": 3}}, "'over' and 'scale: log' do not go"),
+        (LOG | {"variants": ["a"], "than": 0.0}, "'primary': on the log scale 'than' must be positive."),
+        (LOG | {"over": {"bins": 3}}, "'primary': 'over' and 'scale: log' do not go together."),
         (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
         (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
         (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),

@@ -76,6 +76,15 @@ def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, e
     assert pictures[0].path.exists()
 
 
+def test_a_claim_in_part_says_what_is_not_shown_and_why_the_size_of_each_part_matters(results, tmp_path):
+    worse, better = (compared(kind, "bleu", "f", "a", relevant=1.0) | {"name": kind} for kind in ("less", "greater"))
+    parts = [{"says": "it is worse", "by": "primary"}, {"says": "it is better", "by": "greater"}]
+    text, _, found = cards(results, tmp_path, claim(primary=worse, supporting=[better], parts=parts))
+    assert claim_row(found)[2].endswith(": not shown: it is worse")
+    assert "it is better (greater: +" in text
+    assert "**Greater:** The smallest effect that matters is 1 BLEU. Reason: " in text
+
+
 def test_identities_have_numbers_and_no_figure(results, tmp_path):
     exact = [
         {"name": "difference", "variant": "counts", "metric": "difference", "value": 0.0, "tolerance": 1e-5},
