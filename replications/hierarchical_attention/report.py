@@ -10,8 +10,8 @@ FIGURES = [
     Shows(
         HeatTexts(
             "attention",
-            "What a word weighs in its document, its weight in the sentence times that of the sentence. The sentence "
-            "that decides is underlined. The paper draws the root of the sentence's weight times that of the word.",
+            "What a word weighs: in its sentence, times what that weighs. The sentence that decides, where known, "
+            "is underlined. The paper draws the root of the sentence's weight times that of the word.",
         ),
         claim="Y16-C4", counterpart="Figures 5 and 6",
     ),
