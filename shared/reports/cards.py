@@ -118,6 +118,8 @@ def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
     points = [say("part", part=part, outcome=of.get(part["by"])) for part in entry.get("parts", ())]
     if reason := say("why", entry=entry):
         points.append(f"{strong('Why:')} {reason}.")
+    if entry["verdict"] == "inconclusive" and entry["lead"] and (needed := verdicts.seeds_needed(entry["lead"])):
+        points.append(say("needed", seeds=needed, entry=entry))
     if entry["lead"] is not None and entry["lead"]["kind"] != "exact":
         points += [say("strength", entry=entry), say("attempts", entry=entry)]
     if claim.different_here:

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
+from shared.claims.attempts import can_decide
 from shared.claims.comparisons import Exact, Row
 from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
+from shared.claims.rules import ALPHA
 from shared.claims.scales import SCALES
 from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
@@ -133,6 +136,21 @@ def effect_text(outcome: Entry) -> str:
         return "–" if outcome["effect"] is None else size_text(outcome)
     ends = (amount(outcome, end) for end in sorted(outcome["interval"], key=lambda end: _measured(outcome, end)))
     return doc.with_ends(with_unit(amount(outcome, outcome["effect"]), outcome), ends) + _threshold(outcome)
+
+
+def seeds_needed(outcome: Entry) -> int | None:
+    """How many seeds would decide what is open, if the estimate and their spread stayed; None if no number would.
+
+    A test's distance from its bound, in standard errors, grows with the root of the number of seeds. How p-values are
+    corrected stays as it is; one that is corrected to 1 may need more.
+    """
+    tests, now = outcome["tests"], len(outcome["seeds"]) + outcome.get("pooled", 0)
+    if outcome["verdict"] != "inconclusive" or tests is None or not can_decide(outcome["seeds"]):
+        return None
+    test = min(("above", "below"), key=tests.get) if tests["matters"] else "below"
+    p, at = max(1e-12, tests[test]), NormalDist().inv_cdf
+    wanted = at(1.0 - ALPHA / 2.0 * p / max(p, tests[f"{test}_holm"] or p))
+    return max(now + 1, math.ceil(now * (wanted / at(1.0 - p)) ** 2)) if p < 0.4 else None
 
 
 def with_unit(shown: str, outcome: Entry) -> str:

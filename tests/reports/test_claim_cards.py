@@ -4,7 +4,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
-from math import log
+from math import ceil, log
 
 import pytest
 
@@ -17,7 +17,7 @@ from shared.reports.document import Figure
 from shared.reports.joined import relative
 from shared.reports.page import render
 from shared.reports.terminal import print_verdicts
-from shared.reports.verdicts import claim_row, effect_text
+from shared.reports.verdicts import claim_row, effect_text, seeds_needed
 from tests.conftest import ROOT
 from tests.made_claims import REPLICATIONS, claim, compared, entry
 from tests.synthetic_runs import Variant, build, study
@@ -83,6 +83,17 @@ def test_a_claim_in_part_says_what_is_not_shown_and_why_the_size_of_each_part_ma
     assert claim_row(found)[2].endswith(": not shown: it is worse")
     assert "it is better (greater: +" in text
     assert "**Greater:** The smallest effect that matters is 1 BLEU. Reason: " in text
+
+
+def test_seeds_that_would_decide_are_those_at_which_the_same_error_is_small_enough(results, tmp_path):
+    one = compared("less", "bleu", "f", "a", relevant=1.0)
+    *_, found = cards(results, tmp_path, claim(primary=one))
+    tests = found["lead"]["tests"] | {"above": 0.1587, "below": 0.9, "above_holm": None, "matters": True}
+    lead = found["lead"] | {"verdict": "inconclusive", "tests": tests}  # one error from 0, and 1.96 are needed
+    assert seeds_needed(lead) == 20 == ceil(len(SEEDS) * 1.96**2)
+    assert seeds_needed(lead | {"tests": tests | {"above_holm": 0.3174}}) == ceil(len(SEEDS) * 2.2414**2)
+    assert seeds_needed(lead | {"tests": tests | {"above": 0.45}}) is None
+    assert seeds_needed(found["lead"]) is None
 
 
 def test_identities_have_numbers_and_no_figure(results, tmp_path):
