@@ -44,7 +44,7 @@ BUDGETS = {
     ("shared/vision",): (270, 180),
     ("shared/metrics",): (805, 720),
     ("shared/training",): (965, 600),
-    ("shared/claims",): (1600, 1350),
+    ("shared/claims",): (1605, 1350),
     ("shared/tasks",): (4795, 3600),
     ("shared/reports",): (3130, 1900),
     ("shared/pipeline",): (3055, 1500),

@@ -170,7 +170,8 @@ class Decision:
             return None
         if self.claim.identities or self.claim.by_mathematics:
             return "identity"
-        unable = any(each.exempt and each.reached < LEARNED * each.seeds for each in self.learned)
+        learned = (*self.learned, *(each for part in self.parts for each in part.learned))
+        unable = any(each.exempt and each.reached < LEARNED * each.seeds for each in learned)
         return "demonstration" if unable else "experiment"
 
     @property

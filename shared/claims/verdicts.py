@@ -30,7 +30,7 @@ from shared.claims.competence import (
     tuning_check,
 )
 from shared.claims.effects import effects, scalars
-from shared.claims.outcomes import Confirmed, Decision, Evidence, Judged, Outcome, Tests, Verdict
+from shared.claims.outcomes import SIDES, Confirmed, Decision, Evidence, Judged, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
 from shared.claims.rules import ALPHA, CONFIRMING, FEWEST_SEEDS
 from shared.claims.statistics import Estimate, generator, holm, over_seeds
@@ -126,18 +126,22 @@ def _correct(drafts: Sequence[tuple[History, list[Outcome]]]) -> None:
 def _confirmation(
     claim: schema.Claim, decision: Decision, results: Results, seeds: Sequence[int]
 ) -> tuple[Confirmed, Outcome | None]:
-    """Whether runs of further seeds, of another day or machine, come to the same verdict by themselves, and to what."""
-    primary, lead = claim.primary, decision.lead
-    if primary is None or lead is None or "inconclusive" in (lead.verdict, decision.verdict):
+    """Whether runs of further seeds, of another day or machine, by themselves decide the same, and what does not agree.
+
+    All that decides is asked again: the primary comparison, and of further parts those that are decided.
+    """
+    lead, first = decision.lead, {outcome.name: outcome.verdict for outcome in decision.outcomes}
+    if claim.primary is None or lead is None or "inconclusive" in (lead.verdict, decision.verdict):
         return "", None
-    runs = [results[name] for name in primary.compared()]
+    rows = [row for row in claim.deciding if not isinstance(row, Exact) and first[row.name] in SIDES]
+    runs = [results[name] for row in rows for name in row.compared()]
     ours = {_when(run, seed) for run in runs for seed in lead.seeds}
     if not seeds or any({*seeds} - {*run.seeds} or ours & {_when(run, seed) for seed in seeds} for run in runs):
         return "one run", None
-    again = _compare(
-        claim.id, primary, {run.variant: run.with_seeds(seeds.__contains__) for run in runs}, deciding=True
-    )
-    return ("confirmed" if _verdict_of(again).verdict == lead.verdict else "not confirmed"), again
+    anew = {run.variant: run.with_seeds(seeds.__contains__) for run in runs}
+    again = [_verdict_of(_compare(claim.id, row, anew, deciding=True)) for row in rows]
+    failed = next((each for each in again if each.verdict != first[each.name]), None)
+    return ("not confirmed" if failed else "confirmed"), failed
 
 
 def _when(run: RunResults, seed: int) -> tuple[str, str]:

@@ -314,19 +314,21 @@ def test_each_attempt_is_tested_at_a_smaller_level():
 
 
 @pytest.mark.parametrize(
-    ("effect", "seeds", "cpu", "confirmed"),
-    [(2.0, range(1001, 1006), "x", "confirmed"), (-2.0, range(1001, 1006), "x", "not confirmed"),
-     (2.0, range(1001, 1005), "x", "one run"), (2.0, range(1001, 1006), "y", "one run")],
+    ("effect", "part", "seeds", "cpu", "confirmed"),
+    [(2.0, 2.0, range(1001, 1006), "x", "confirmed"), (-2.0, 2.0, range(1001, 1006), "x", "not confirmed"),
+     (2.0, -2.0, range(1001, 1006), "x", "not confirmed"),
+     (2.0, 2.0, range(1001, 1005), "x", "one run"), (2.0, 2.0, range(1001, 1006), "y", "one run")],
 )  # fmt: skip
-def test_further_seeds_of_another_day_or_machine_confirm_a_verdict(effect, seeds, cpu, confirmed):
-    both = []
-    for run, again in zip(pair(2.0), pair(effect), strict=True):
+def test_further_seeds_of_another_day_or_machine_confirm_all_that_was_decided(effect, part, seeds, cpu, confirmed):
+    runs = []
+    for name, run, again in zip("abcd", pair(2.0) * 2, pair(effect) + pair(part), strict=True):
         later = dict(zip(seeds, again.metrics.values(), strict=False))
-        whole = replace(run, metrics={**run.metrics, **later})
+        whole = replace(run, variant=name, metrics={**run.metrics, **later})
         vars(whole)["runs"] = {
             seed: {"cpu": "y" if seed < 1000 else cpu, "finished": "2026-01-01T00:00:00"} for seed in whole.seeds
         }
-        both.append(whole)
-    (found,) = decide(paper(claim()), by_name(*both), "quick", confirming={"T99-C1": [*range(1001, 1006)]})
+        runs.append(whole)
+    claims = paper(claim(supporting=[primary(name="second", variants=("c", "d"))], parts=PARTS))
+    (found,) = decide(claims, by_name(*runs), "quick", confirming={"T99-C1": [*range(1001, 1006)]})
     assert (found.verdict == "inconclusive", found.confirmed) == (confirmed == "not confirmed", confirmed)
     assert found.lead.seeds == (1, 2, 3, 4, 5)
