@@ -44,14 +44,14 @@ BUDGETS = {
     ("shared/vision",): (270, 180),
     ("shared/metrics",): (805, 720),
     ("shared/training",): (965, 600),
-    ("shared/claims",): (1605, 1350),
+    ("shared/claims",): (1610, 1350),
     ("shared/tasks",): (4795, 3600),
     ("shared/reports",): (3130, 1900),
     ("shared/pipeline",): (3055, 1500),
     ("replications",): (5575, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (185, 120),
-    ("tests",): (30005, 22000),
+    ("tests",): (30015, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -176,6 +176,8 @@ def tuning_check(
 ) -> Check:  # fmt: skip
     """Whether the side of the paper was tuned as it deserves, before the claim is contradicted.
 
+    Of a reproduced claim it is asked of the rival, and only said: no verdict follows from it.
+
     Args:
         comparison: what is compared.
         verdict: on it.
@@ -184,6 +186,10 @@ def tuning_check(
         untuned: variant to what its search lacks; variants that lack nothing are left out. None: it is not known.
     """
     side = better_side(comparison, runs)
+    if verdict == "reproduced" and len(runs) == 2:
+        rival = runs[1 if side is runs[0] else 0].variant
+        if lacks := (untuned or {}).get(rival):
+            return Check("tuning", "cannot be told", f"{rival}: {lacks}")
     if verdict != "contradicted" or untuned is None or isinstance(comparison, Correlation) or not is_trained(side):
         return Check("tuning", "not asked", "nothing was contradicted, or nothing had to be tuned")
     lacks, floor = untuned.get(side.variant, ""), floors.get(side.task)

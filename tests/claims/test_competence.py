@@ -336,6 +336,14 @@ def test_no_claim_is_contradicted_before_the_side_of_the_paper_is_tuned(kind, un
     assert (found.verdict, found.how) == ("contradicted" if how == "opposite" else "inconclusive", how)
 
 
+def test_of_a_reproduced_claim_it_is_said_that_the_rival_was_not_tuned():
+    runs = by_name(*pair(9 + SPREAD, 6 + SPREAD))
+    for untuned, passed in (({"a": "why"}, "not asked"), ({"b": "why"}, "cannot be told"), (None, "not asked")):
+        (found,) = decide(paper(claim()), runs, "quick", untuned=untuned)
+        (check,) = (each for each in found.checks if each.name == "tuning")
+        assert (found.verdict, check.passed, "b: why" in check.said) == ("reproduced", passed, passed != "not asked")
+
+
 @pytest.mark.parametrize(("reached", "sort"), [(4.0, "demonstration"), (6.0, "experiment")])
 def test_what_a_side_that_is_exempt_cannot_do_is_a_demonstration(reached, sort):
     floors = {"made": Floor(**GOOD, exempt={"b": "has one vector"})}
