@@ -405,8 +405,8 @@ def in_use(settings: ScaleFile) -> tuple[dict[tuple[str, str], Any], list[Text]]
     search, reasons = Search(settings), list[Text]()
     for same in search.same:
         if others := [code(name) for name in same.variants if name not in same.kept]:
-            have = "has" if len(others) == 1 else "have"
-            reasons.append(f"{', '.join(others)} {have} the value of {code(same.same_as)}: {same.because}.")
+            have, why = "has" if len(others) == 1 else "have", same.because.rstrip(". ")
+            reasons.append(f"{', '.join(others)} {have} the value of {code(same.same_as)}: {why}.")
     kept = [item for group in (*search.tried, *search.same) for item in group.kept.items()]
     reasons += [f"{code(name)} keeps a value of its own: {why}." for name, why in kept]
     return {(group.key, name): search.value(group, name) for group, name in search.pairs()}, reasons
