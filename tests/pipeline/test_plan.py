@@ -209,7 +209,7 @@ def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
         assert with_history(changed, plan, [entry | unjudged])["claims"]["T-C1"]["frozen"] == [first, second]
 
 
-ROW = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1}
+ROW = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1, "because": "x"}
 CHANGED = [
     ("quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4),
      {"T-C1": ("the settings of short",)}),
