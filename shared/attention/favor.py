@@ -216,7 +216,7 @@ class SoftmaxFeatures(RandomFeatures):
 
 def _exponentials(logs: Tensor, scale: float) -> Tensor:
     """exp(logs) · scale for logarithms of at most 0, without underflow if only exp(logs) is too small for float32."""
-    if not (logs < LEAST_LOG).any():
+    if logs.detach().amin() >= LEAST_LOG:
         return logs.exp() * scale
     return logs.clamp(min=LEAST_LOG).exp() * scale * (logs - LEAST_LOG).clamp(max=0).exp()  # the last is 1 elsewhere
 

@@ -20,10 +20,11 @@ L positions of a chunk.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from shared.attention.feature_maps import FeatureMap
 from shared.attention.linear_chunks import LOWEST, Chunkwise, divisor, least_divisor, with_ones
@@ -184,12 +185,29 @@ def quotient(both: Tensor, q: Tensor) -> Tensor:
     Where the divisor is below :func:`shared.attention.linear_chunks.least_divisor` of φ(q) (…, C), the gradient is
     computed as if the latter were the divisor, as in the chunkwise form.
     """
-    z = divisor(both)
-    out = both[..., :-1] / z
-    if not out.requires_grad:
+    out: Tensor = _Quotient.apply(both, least_divisor(q))  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Quotient(torch.autograd.Function):
+    """What autograd would do, but for slices' gradients, each of which is a tensor of zeros as large as all sums."""
+
+    @staticmethod
+    def forward(ctx: Any, both: Tensor, least: Tensor) -> Tensor:
+        z = divisor(both)
+        out = both[..., :-1] / z
+        ctx.save_for_backward(out, z, least)
         return out
-    share = (z.detach().abs() / least_divisor(q)).clamp(max=1)  # 1 almost always, which changes no bit
-    return out * share + (out * (1 - share)).detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None]:
+        out, z, least = ctx.saved_tensors
+        d_out = d_out * (z.abs() / least).clamp(max=1)
+        d = out.new_empty(*out.shape[:-1], out.size(-1) + 1)
+        torch.div(d_out, z, out=d[..., :-1])
+        torch.sum(out / z * d_out, -1, out=d[..., -1]).neg_()
+        return d, None
 
 
 def parallel_linear_attention(
