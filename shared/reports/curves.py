@@ -268,8 +268,7 @@ class StudyPanel:
         x: label of the sizes, with their unit.
         y: label of the quantity, with its unit.
         subjects: those drawn, to how the legend names them; a label has one colour in all panels.
-        log_x: whether the sizes lie on a logarithmic scale; 0 may be among them.
-        log_y: whether the quantity does.
+        log_x: whether the sizes lie on a logarithmic scale, as the quantity does; 0 may be among them.
         low: the quantity that is the lower end of the band; without one it is the lowest seed.
         high: likewise the upper end.
     """
@@ -280,7 +279,6 @@ class StudyPanel:
     y: str
     subjects: Mapping[str, str]
     log_x: bool = True
-    log_y: bool = True
     low: str | None = None
     high: str | None = None
 
@@ -344,16 +342,6 @@ class StudyLines(Exhibit):
         """The studies."""
         return list(dict.fromkeys(panel.variant for panel in self.panels))
 
-    def columns(self) -> Sequence[str]:
-        """What is read of every subject: the quantities, and those that are ends of bands."""
-        return [
-            f"{panel.variant}: {subject}.{quantity}"
-            for panel in self.panels
-            for subject in panel.subjects
-            for quantity in (panel.quantity, panel.low, panel.high)
-            if quantity is not None
-        ]
-
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if anything was measured.
 
@@ -373,7 +361,7 @@ class StudyLines(Exhibit):
                 for style, label in zip(styles_of(self.labels), self.labels, strict=True):
                     if label in lines:
                         plot_line(axes, style, len(lines), lines[label], label=label, marked=True)
-                if panel.log_y and any(value > 0.0 for _, values, *_ in lines.values() for value in values):
+                if any(value > 0.0 for _, values, *_ in lines.values() for value in values):
                     axes.set_yscale("log")
                     plain_powers(axes.yaxis)
                 places = sorted({size for sizes, *_ in lines.values() for size in sizes})

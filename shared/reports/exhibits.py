@@ -39,10 +39,6 @@ class Exhibit(ABC):
         """Names of the measures that it shows; none where it shows something else."""
         return ()
 
-    def columns(self) -> Sequence[str]:
-        """The numbers of studies that it shows, each ``<variant>: <subject>.<quantity>``."""
-        return ()
-
     def completed(self, results: Results) -> Results:
         """Add metrics that depend on several variants together to the results; by default none."""
         return results

@@ -131,11 +131,16 @@ def found_text(entry: Entry) -> str:
 
 
 def effect_text(outcome: Entry) -> str:
-    """The effect with its unit, then its interval in brackets."""
-    if outcome["effect"] is None or outcome["interval"] is None:
-        return "–" if outcome["effect"] is None else size_text(outcome)
-    ends = (amount(outcome, end) for end in sorted(outcome["interval"], key=lambda end: _measured(outcome, end)))
-    return doc.with_ends(with_unit(amount(outcome, outcome["effect"]), outcome), ends) + _threshold(outcome)
+    """The effect with its unit, then its interval in brackets; where it is counted from a threshold, what was measured.
+
+    claims.json says what an effect is counted from only where that is not 0.
+    """
+    if outcome["effect"] is None:
+        return "–"
+    shown, ends = with_unit(amount(outcome, outcome["effect"]), outcome), outcome["interval"] or ()
+    threshold = f" (threshold {outcome['base'].split()[1]})" if outcome.get("base") else ""
+    ordered = [amount(outcome, end) for end in sorted(ends, key=lambda end: _measured(outcome, end))]
+    return (doc.with_ends(shown, ordered) if ordered else shown) + threshold
 
 
 def seeds_needed(outcome: Entry) -> int | None:
@@ -157,16 +162,6 @@ def with_unit(shown: str, outcome: Entry) -> str:
     """A number and what it is of; the effects of comparisons on the log scale are ratios."""
     unit = "times" if outcome["scale"] == "log" else outcome["unit"]
     return f"{shown}{SPACE}{unit}" if unit else shown
-
-
-def size_text(outcome: Entry) -> str:
-    """An effect with its unit; where it is counted from a threshold, the measured value and that."""
-    return with_unit(amount(outcome, outcome["effect"]), outcome) + _threshold(outcome)
-
-
-def _threshold(outcome: Entry) -> str:
-    """What an effect is counted from; claims.json says that only where it is not 0."""
-    return f" (threshold {outcome['base'].split()[1]})" if outcome.get("base") else ""
 
 
 def amount(outcome: Entry, value: float) -> str:

@@ -64,4 +64,3 @@ def test_one_point_is_no_curve(results, tmp_path):
 def test_a_checker_sees_names_without_drawing():
     assert list(PENALTY.variants()) == ["penalty-0", "attention", "never-run"]
     assert list(PENALTY.measures()) == ["accuracy", "redundancy"]
-    assert list(PENALTY.columns()) == []

@@ -17,7 +17,7 @@ for kind in KINDS:
 for paper in papers():
     importlib.import_module(f"replications.{paper}.settings")
     for shows in importlib.import_module(f"replications.{paper}.report").FIGURES:
-        shows.exhibit.variants(), shows.exhibit.measures(), shows.exhibit.columns()
+        shows.exhibit.variants(), shows.exhibit.measures()
 print(sorted({"torch", "lightning", "matplotlib", "scipy", "PIL"} & sys.modules.keys()))
 """
 
