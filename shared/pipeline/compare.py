@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import shutil
-import subprocess
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +16,7 @@ from shared.claims.results import RunResults, load_results
 from shared.claims.scales import SCALES
 from shared.config import check_name, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
-from shared.pipeline.provenance import hash_of
+from shared.pipeline.provenance import git, hash_of
 from shared.records import read_json, read_record
 from shared.reports.comparison import Member, Pair, Settings, Side, comparison_page, shared_pairs
 from shared.reports.document import slug
@@ -97,24 +94,17 @@ def _named(name: str, scale: str, paper: str | None, temporary: ExitStack) -> Si
 
 def _extract(name: str, folder: Path) -> None:
     """Write what git keeps of a revision's runs, reports and settings into ``folder``."""
-    try:
-        found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    except FileNotFoundError:
-        raise ReplicationError("git is not installed, and revisions cannot be compared without it.") from None
-    if not (commit := found.decode().strip()):
+    if not (commit := git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")):
         raise ReplicationError(
             f"'{name}' is not a variant such as bahdanau.rnnsearch-50, a scale, a folder with runs, or a revision that "
-            f"git knows{near(name, SCALES)}."
+            f"git, if it is installed, knows{near(name, SCALES)}."
         )
-    kept = _git("ls-tree", "--name-only", commit, *KEPT).decode().split()
+    kept = (git("ls-tree", "--name-only", commit, *KEPT) or "").split()
     if "runs" not in kept:
         raise ReplicationError(f"the revision '{name}' has no runs.")
-    with zipfile.ZipFile(io.BytesIO(_git("archive", "--format=zip", "-0", commit, *kept))) as archive:
-        archive.extractall(folder)
-
-
-def _git(*arguments: str) -> bytes:
-    return subprocess.run(["git", *arguments], capture_output=True).stdout
+    archive = folder / "kept.zip"
+    git("archive", "-0", f"--output={archive}", commit, *kept)
+    shutil.unpack_archive(archive, folder)
 
 
 def _side(root: Path, scale: str, label: str, paper: str | None) -> Side:

@@ -65,12 +65,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def render(template: str, **values: Any) -> str:
-    """The text of a template of ``shared/pipeline/templates``; values are escaped in those of HTML."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    """The text of a template of ``shared/pipeline/templates``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"), undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True, autoescape=lambda name: str(name).endswith(".html.j2"),
+        loader=PackageLoader("shared.pipeline"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template(template).render(**values)
 

@@ -128,8 +128,7 @@ def with_history(
     verdicts, at = {entry["id"]: entry for entry in reported}, {key: plan[key] for key in ("commit", "date")}
     before = before or {"rules": {}, "claims": {}}
     past, claims = dict(before.get("dropped", {})), {}
-    for claim, then in before["claims"].items():  # plans of before there were dates name none
-        past[claim] = then.get("frozen") or [{key: before[key] for key in at}] * bool(then["variants"])
+    past |= {claim: then["frozen"] for claim, then in before["claims"].items()}
     for claim, decided in plan["claims"].items():
         frozen = [*past.pop(claim, ())]
         if decided["variants"] and (not frozen or _changed_rules(before, plan) or _changed(claim, before, plan)):
@@ -148,9 +147,8 @@ def draw_seeds(commit: str) -> list[int]:
 
 
 def confirming(plan: Mapping[str, Any] | None) -> dict[str, list[int]]:
-    """Claim to the seeds that are to confirm its verdict, of a plan of before these were drawn, too."""
-    frozen = {claim: of.get("frozen") for claim, of in (plan or {"claims": {}})["claims"].items()}
-    return {claim: draw_seeds(plans[-1]["commit"]) for claim, plans in frozen.items() if plans}
+    """Claim to the seeds that are to confirm its verdict."""
+    return {claim: of["confirming"] for claim, of in (plan or {"claims": {}})["claims"].items() if "confirming" in of}
 
 
 def ledger_of(settings: ScaleFile) -> Ledger:

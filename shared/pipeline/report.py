@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from shared.claims.outcomes import Evidence
 from shared.claims.scales import TESTS
@@ -173,17 +172,14 @@ def beside_committed(paper: str, scale: str) -> str:
     path = Path("reports") / scale / paper / "claims.json"
     if (committed := git("show", f"HEAD:{path.as_posix()}")) is None:
         return "There are no committed verdicts to compare these with."
-    was, now = ({entry["id"]: entry for entry in json.loads(text)} for text in (committed, path.read_text("utf-8")))
+    texts = committed, path.read_text("utf-8")
+    was, now = ({each["id"]: (each["verdict"], each["lead"]) for each in json.loads(text)} for text in texts)
     both = f"`replicate.py compare HEAD {scale} --paper {paper}` shows both"
-    if changed := [each for each in was | now if _part(was, each, "verdict") != _part(now, each, "verdict")]:
+    if changed := [each for each in was | now if was.get(each, ("",))[0] != now.get(each, ("",))[0]]:
         return f"The verdicts on {', '.join(changed)} are not those committed; {both}."
-    if all(_part(was, each, "lead") == _part(now, each, "lead") for each in now):
+    if was == now:
         return "The verdicts and their numbers are those committed."
     return f"The verdicts are those committed. Numbers differ, as they do by another processor: {both}."
-
-
-def _part(entries: Mapping[str, Any], claim: str, key: str) -> object:
-    return entries.get(claim, {}).get(key)
 
 
 def summarize_stage() -> None:

@@ -59,8 +59,7 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
             the others have been trained to their end by then, but not under torchrun, where a failure ends all
             processes.
     """
-    settings, variant, config = _opened(name, scale)
-    chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
+    settings, variant, config, chosen = _opened(name, scale, seeds)
     folder, group, jobs = settings.folder(variant) / "train", Group.here(), []
     for seed, mark in marks_of(settings, config, chosen).items():
         label = f"{name} seed {seed}"
@@ -89,13 +88,13 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
     _write_curve(folder)
 
 
-def _opened(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
-    """The settings of the paper of ``<paper>.<variant>``, the variant, and its checked settings, if it runs there."""
+def _opened(name: str, scale: str, seeds: Sequence[int] | None) -> tuple[ScaleFile, str, Any, tuple[int, ...]]:
+    """Settings of the paper of ``<paper>.<variant>``, the variant, its checked settings, and those of its seeds."""
     paper, variant = split_name(name)
     settings = ScaleFile(paper, scale)
     config = runnable(settings, variant)
     check_model(settings.models, config)
-    return settings, variant, config
+    return settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
 
 
 def train_seed(
@@ -174,8 +173,6 @@ def check_weights(path: Path) -> None:
             changed = archive.testzip()
     except zipfile.BadZipFile:
         return
-    except FileNotFoundError:
-        raise ReplicationError(f"{path} does not exist; run the train stage first.") from None
     except (RuntimeError, EOFError, ValueError, zlib.error):  # a header was overwritten
         raise ReplicationError(f"{path} is damaged; delete it and train again.") from None
     except OSError as error:
@@ -329,8 +326,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
         ReplicationError: the settings are wrong, or a seed is not trained to its end; or an ensemble lacks weights.
             What was evaluated before is then still there.
     """
-    settings, variant, config = _opened(name, scale)
-    chosen = chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
+    settings, variant, config, chosen = _opened(name, scale, seeds)
     check_prepared(prepared_folder(settings.paper, scale, config.task), config.corpus)
     content: dict[str, Any] = {"variant": variant, "task": config.task}
     folder = settings.folder(variant)

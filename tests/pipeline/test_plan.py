@@ -165,7 +165,6 @@ def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(froze
     assert plan["claims"]["T-C1"]["frozen"] == [first]
     plan = with_history(third | now | {"variants": now["variants"] | {"short": "0"}}, plan)
     assert plan["claims"]["T-C1"]["frozen"] == [first, third]
-    assert with_history(second | now, first | now)["claims"]["T-C1"]["frozen"] == [first]  # of before there were dates
     undecided = {"T-C1": now["claims"]["T-C1"] | {"variants": []}}
     plan = with_history(first | now | {"claims": undecided}, None)
     assert plan["claims"]["T-C1"]["frozen"] == []
