@@ -97,16 +97,3 @@ def made_anew(final: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place; if something stays, the next run says so
-
-
-def prepared_folder(paper: str, scale: str, task: str) -> Path:
-    """The folder of a prepared task.
-
-    Raises:
-        ReplicationError: it was not prepared.
-    """
-    folder = run_folder(paper, scale) / "tasks" / task
-    if not folder.is_dir():
-        run = f"'python -m shared.pipeline {{}} {paper}.{task} --scale {scale}'".format
-        raise ReplicationError(f"{folder} does not exist; run {run('fetch')} and then {run('prepare')}.")
-    return folder

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.claims.results import COSTS, REPORTED, judged_fingerprints, read_curve
-from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, lenders, load_params
-from shared.pipeline.files import prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.files import run_folder, split_name, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
-from shared.pipeline.stages import prepared_for
+from shared.pipeline.stages import prepared_folder, prepared_for
 from shared.records import read_if_whole, read_record
 from shared.tasks.kinds import load_measures
 from shared.tasks.settings import RunConfig, check_model, trains_network
@@ -327,7 +326,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
             What was evaluated before is then still there.
     """
     settings, variant, config, chosen = _opened(name, scale, seeds)
-    check_prepared(prepared_folder(settings.paper, scale, config.task), config.corpus)
+    prepared_folder(settings, config)  # refuses other data than those of the settings
     content: dict[str, Any] = {"variant": variant, "task": config.task}
     folder = settings.folder(variant)
     out, not_run = folder / "evaluation", folder / "train" / "not_run.json"

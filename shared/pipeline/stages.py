@@ -11,7 +11,7 @@ from shared.config import check_name
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import made_anew, prepared_folder, run_folder, split_name, write_json
+from shared.pipeline.files import made_anew, run_folder, split_name, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
@@ -99,6 +99,20 @@ def prepare_stage(name: str, scale: str) -> None:
         print(f"{name}: words that the vocabulary lacks, all read as one: {', '.join(unknown)}.")
 
 
+def prepared_folder(settings: ScaleFile, config: RunConfig) -> Path:
+    """The folder of a variant's prepared task.
+
+    Raises:
+        ReplicationError: it was not prepared with these settings.
+    """
+    folder = run_folder(settings.paper, settings.scale) / "tasks" / config.task
+    if not folder.is_dir():
+        run = f"'python -m shared.pipeline {{}} {settings.paper}.{config.task} --scale {settings.scale}'".format
+        raise ReplicationError(f"{folder} does not exist; run {run('fetch')} and then {run('prepare')}.")
+    check_prepared(folder, config.corpus)
+    return folder
+
+
 def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     """The folder of the prepared data that a seed of a variant is trained and judged on.
 
@@ -110,8 +124,7 @@ def prepared_for(settings: ScaleFile, config: RunConfig, seed: int) -> Path:
     """
     from shared.data.fetch import draw_again
 
-    folder = prepared_folder(settings.paper, settings.scale, config.task)
-    check_prepared(folder, config.corpus)
+    folder = prepared_folder(settings, config)
     if config.corpus.draws == "once":
         return folder
     of, drawn = sha256_of([folder]), run_folder(settings.paper, settings.scale) / "drawn" / config.task / f"seed{seed}"
