@@ -1,7 +1,5 @@
 """What tests of the kinds' Lightning modules have in common."""
 
-import csv
-
 from shared.training.run import train_run
 
 SETTINGS = {
@@ -17,12 +15,8 @@ def logged(module, monkeypatch):
     return values
 
 
-def train(module, folder, batches, valid):
-    return train_run(
-        module, module.config, batches=batches, valid=valid, folder=folder, seed=1, fingerprint="", label="a run"
-    )
-
-
-def curve(folder):
-    with (folder / "curve.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+def train(module, folder, batches, valid, fingerprint=""):
+    train_run(
+        module, module.config, batches=batches, valid=valid, folder=folder, seed=1, fingerprint=fingerprint,
+        label="a run",
+    )  # fmt: skip

@@ -10,9 +10,8 @@ from torch.nn import functional
 
 from shared.data.tokenizers import PAD
 from shared.training.loss import smoothed_loss, token_nll
-from shared.training.run import train_run
 from tests.tasks.captioning.toy_captioner import ToyCaptioner
-from tests.tasks.modules import SETTINGS, logged
+from tests.tasks.modules import SETTINGS, logged, train
 from tests.training.killable_run import KINDS, for_validation
 
 CASES = {
@@ -194,10 +193,7 @@ def updated(name, folder, batches):
     """The weights after one update of these batches."""
     _, module, _ = case_of(name, updates=1, accumulate=len(batches))
     valid = for_validation(KINDS[name.partition(",")[0]][3](50, seed=2))
-    train_run(
-        module, module.config, batches=lambda start: iter(batches), valid=valid, folder=folder, seed=1, fingerprint="",
-        label="run",
-    )  # fmt: skip
+    train(module, folder, lambda start: iter(batches), valid)
     return {key: weight.detach() for key, weight in module.named_parameters()}
 
 

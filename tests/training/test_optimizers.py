@@ -20,7 +20,7 @@ from shared.training.config import (
 )
 from shared.training.module import TrainingModule
 from shared.training.optimizers import build_optimizer, learning_rate_factor
-from shared.training.run import train_run
+from tests.tasks.modules import train
 
 
 @given(st.sampled_from(["constant", "cosine", "noam"]), st.integers(0, 50), st.integers(1, 400))
@@ -51,11 +51,6 @@ def test_halving_waits_and_then_halves_again_and_again(hold, every, halvings):
     first = hold + halvings * every
     assert factor(first) == factor(first + every - 1) == 0.5 ** (halvings + 1)
     assert factor(first + every) == 0.5 ** (halvings + 2)
-
-
-def test_halving_may_follow_a_warm_up():
-    factor = learning_rate_factor(ScheduleConfig(name="halving", warmup=4, hold=6, every=2), updates=10)
-    assert [factor(made) for made in range(9)] == [0.25, 0.5, 0.75, 1, 1, 1, 0.5, 0.5, 0.25]
 
 
 @given(st.integers(0, 10), st.integers(0, 60), st.floats(0.01, 0.99))
@@ -232,8 +227,5 @@ def test_the_schedule_drives_the_optimiser(tmp_path):
     )  # fmt: skip
     module = Falling(torch.nn.Linear(1, 1, bias=False), config)
     before = module.model.weight.item()
-    train_run(
-        module, config, batches=lambda start: itertools.repeat(Nothing()), valid=[Nothing()], folder=tmp_path / "run",
-        seed=1, fingerprint="", label="falls",
-    )  # fmt: skip
+    train(module, tmp_path / "run", lambda start: itertools.repeat(Nothing()), [Nothing()])
     assert before - module.model.weight.item() == pytest.approx(0.5 * (0.25 + 0.5 + 0.75 + 1 + 1 + 0.5 + 0.25))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from shared.data.batching import endless_batches
 from shared.layers.outputs import MixtureOfLogistics
-from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sequences.module import SequenceModule
 from shared.tasks.sequences.settings import VOCABULARY, SequenceTraining
-from shared.training.run import train_run
-from tests.tasks.modules import SETTINGS, logged
+from tests.tasks.modules import SETTINGS, logged, train
 from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, random_proteins
 
 PROTEINS = random_proteins(30, seed=3)
+VALID = PROTEINS.batch(np.arange(9))
 
 
 def config(**changes):
@@ -29,23 +29,13 @@ def module_of(counts_hits=False, **changes):
     return SequenceModule(model, config(**changes), counts_hits=counts_hits)
 
 
-def batch(length=6, scored=((0, 1), (0, 4), (1, 0))):
-    """Two sequences, the second of which is shorter by two."""
-    torch.manual_seed(2)
-    inputs, targets = (torch.randint(1, VOCABULARY, (2, length)) for _ in range(2))
-    mask, counts = torch.ones(2, length, dtype=torch.bool), torch.zeros(2, length, dtype=torch.bool)
-    mask[1, -2:] = False
-    counts[tuple(zip(*scored, strict=True))] = True
-    return SequenceBatch(inputs * mask, targets, counts, mask)
-
-
 def test_where_hits_are_not_counted_nobody_asks_for_the_most_probable_symbol(monkeypatch):
     module = module_of()
     module.model.output = MixtureOfLogistics(width=16, levels=VOCABULARY)
     monkeypatch.setattr(module.model.output, "log_probs", None)
     values = logged(module, monkeypatch)
     with torch.no_grad():
-        module.validation_step(batch(), 0)
+        module.validation_step(VALID, 0)
     module.on_validation_epoch_end()
     assert values.keys() == {"valid_loss"}
     assert module_of(counts_hits=True, monitor="error").monitor == "valid_error"
@@ -55,12 +45,8 @@ def test_where_hits_are_not_counted_nobody_asks_for_the_most_probable_symbol(mon
 def test_the_model_is_told_of_every_update_once_also_by_a_run_that_is_continued(tmp_path, accumulate):
     told = []
     for name, updates, fingerprint in (("whole", 5, "a"), ("parts", 2, "b"), ("parts", 5, "b")):
-        settings = config(updates=updates, accumulate=accumulate)
         module = module_of(updates=updates, accumulate=accumulate)
-        train_run(
-            module, settings, batches=masked, valid=[batch()], folder=tmp_path / name, seed=1, fingerprint=fingerprint,
-            label="a run",
-        )  # fmt: skip
+        train(module, tmp_path / name, masked, [VALID], fingerprint)
         told.append(module.model.told)
     assert told == [[0, 1, 2, 3, 4], [0, 1], [2, 3, 4]]
 
