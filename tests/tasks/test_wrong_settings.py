@@ -10,6 +10,7 @@ PIECES = {"kind": "sentencepiece", "size": 20}
 COUNTS = {"train": 9, "valid": 3, "test": 4}
 CORPORA = {
     "translation": {"source": "a", "target": "b", "tokenizer": WORDS},
+    "translation, pieces": {"source": "a", "target": "b", "tokenizer": PIECES},
     "classification": {"tokenizer": WORDS},
     "captioning": {"encoder": {"name": "efficientnet-lite0", "layer": "block15"}, "tokenizer": WORDS},
     "language": {"tokenizer": WORDS},
@@ -25,6 +26,9 @@ CASES = {
         ("evaluation", {"ensemble": True}, "ensemble needs at least two seeds"),
         ("evaluation", {"compounds": True}, "compounds needs moses"),
         ("decoding", {"minimum_ratio": 3.0, "maximum_ratio": 1.0}, "may not exceed maximum_ratio"),
+    ],
+    "translation, pieces": [
+        ("decoding", {"replace_unknown": True}, "replace_unknown needs a tokenizer of kind 'words'"),
     ],
     "classification": [
         ("corpus", {"evidence": "a", "tokenizer": PIECES}, "evidence counts the words"),
@@ -83,8 +87,8 @@ CASES = {
 
 
 def config(name, **sections):
-    kind, corpus = "sequences" if "of" in CORPORA[name] else name, CORPORA[name] | sections.pop("corpus", {})
-    return run_config(kind, corpus, **sections)
+    corpus = CORPORA[name] | sections.pop("corpus", {})
+    return run_config("sequences" if "of" in corpus else name.partition(",")[0], corpus, **sections)
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
