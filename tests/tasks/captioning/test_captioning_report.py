@@ -1,6 +1,5 @@
 """The report of made-up captioners, beside the facts of Xu et al. (2015): tables, BLEU over training, lit pictures."""
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -22,6 +21,7 @@ from shared.tasks.captioning.report import CURVES, REPORT, Course, by_kind_of_im
 from shared.tasks.examples import read_kept, write_kept
 from tests.made_claims import claim, compared, paper_folder
 from tests.reports.drawing import amiss
+from tests.synthetic_runs import write_training
 from tests.tasks.captioning.synthetic_captioning import CAPTIONERS, GRID, Captioner, build, write_attention
 from tests.tasks.in_process import draw_kept
 
@@ -111,9 +111,7 @@ def test_intervals_stay_within_what_is_possible_and_photos_have_no_kinds(results
 def with_curve(run, folder, *rows):
     """A run with one seed, and a curve of these rows."""
     one = replace(run, folder=folder, metrics={1: {}})
-    one.curve(1).parent.mkdir(parents=True, exist_ok=True)
-    with one.curve(1).open("w", newline="") as lines:
-        csv.writer(lines).writerows([("step", "split", "metric", "value"), *rows])
+    write_training(one.curve(1).parent, {}, rows)
     return one
 
 

@@ -1,8 +1,5 @@
 """What reports of translation show: scores by length, offsets of alignments, attention as data."""
 
-import gzip
-import json
-
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -20,7 +17,7 @@ from shared.tasks.translation.report import (
     round_bins,
     score_by_length,
 )
-from tests.synthetic_runs import SCORER, Variant, build
+from tests.synthetic_runs import SCORER, Variant, build, rewrite_examples
 from tests.tasks.in_process import draw_kept
 
 
@@ -55,14 +52,10 @@ def test_an_empty_bin_is_left_out(run):
 
 def test_splits_of_other_sentences_are_left_out(tmp_path):
     folder = build(tmp_path, {"a": Variant("generated", 0.9)}, examples=60) / "a"
-    bins, of = [(1, 5), (6, 20)], MEASURES["bleu"]
+    bins, of, noisy = [(1, 5), (6, 20)], MEASURES["bleu"], {"split": "test_noisy", "bleu": [1] * 10}
     plain = score_by_length(RunResults.load(folder), of, bins)
     for path in folder.glob("evaluation/seed*/examples.jsonl.gz"):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines]
-        noisy = [row | {"id": f"noisy-{row['id']}", "split": "test_noisy", "bleu": [1] * 10} for row in rows]
-        with gzip.open(path, "wt", encoding="utf-8") as lines:
-            lines.writelines(f"{json.dumps(row)}\n" for row in noisy + rows)
+        rewrite_examples(path, lambda rows: [*(row | noisy | {"id": f"noisy-{row['id']}"} for row in rows), *rows])
     blurred = RunResults.load(folder)
     assert {row["split"] for row in blurred.examples[blurred.seeds[0]]} > {"test_noisy"}
     assert score_by_length(blurred, of, bins) == plain
