@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from replications.adaptive_span.cost import Cost, numbers
 from replications.adaptive_span.model import AdaptiveSpanTransformer, attend, soft_mask
-from replications.adaptive_span.settings import CostConfig
 from shared.attention.twins import plain_equations
 from shared.decoding.protocol import Reach
+from tests.replications.studied import measured
 
 
 def network(**settings) -> AdaptiveSpanTransformer:
@@ -94,7 +93,6 @@ def test_what_spans_cost() -> None:
     assert numbers(network(ramp=None, penalty=0.0))["operations"] == 3 * 4 * 4 * 6
 
 
-def test_operations_are_counted_in_proportion_to_the_span(tmp_path) -> None:
-    study = CostConfig(study="cost", spans=[8, 32], limit=64, heads=2, width=16)
-    found = Cost().evaluate(SimpleNamespace(checked_model=lambda _: study), prepared=tmp_path, trained=[], out=tmp_path)
+def test_operations_are_counted_in_proportion_to_the_span() -> None:
+    found = measured(Cost(), {"study": "cost", "spans": [8, 32], "limit": 64, "heads": 2, "width": 16})
     assert found == {f"operations@{span}": (3 * span + 4) / (3 * span) for span in (8, 32)}

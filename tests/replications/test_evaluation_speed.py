@@ -5,13 +5,12 @@ import pytest
 import torch
 
 from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
-from shared.config import build
 from shared.data.tokenizers import EOS
 from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare
-from shared.tasks.language.settings import LanguageRun
 from shared.tasks.language.streams import Stream
+from tests.tasks.in_process import run_config
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
 SYMBOLS = 400
@@ -41,15 +40,12 @@ class Remembering(Toy):
 STUDY = EvaluationSpeed(lambda config, text: Remembering(config.checked_model(ToyConfig), *text.sizes))
 
 
-def config(model=(), **evaluation):
-    return build(LanguageRun, {
-        "task": "toy", "seeds": [1],
-        "model": {"size": 5, "study": "evaluation_speed", "lengths": LENGTHS, "seconds": 0.001} | dict(model),
-        "corpus": {"dataset": "toy", "tokenizer": {"kind": "characters"}, "unit": "character"},
-        "training": {"updates": 1, "batch": {"sentences": 1, "length": 4}, "validate_every": 1,
-                     "optimizer": {"name": "adam", "learning_rate": 0.1}},
-        "evaluation": {"length": 4, "columns": 3, "reach": {"memory": 6, "clamp": 2}} | evaluation,
-    }, where="test")  # fmt: skip
+def config():
+    return run_config(
+        "language", {"tokenizer": {"kind": "characters"}, "unit": "character"},
+        model={"size": 5, "study": "evaluation_speed", "lengths": LENGTHS, "seconds": 0.001},
+        evaluation={"length": 4, "columns": 3, "reach": {"memory": 6, "clamp": 2}},
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

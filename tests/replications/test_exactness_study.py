@@ -22,8 +22,7 @@ from replications.linear_transformer.exactness import (
     step_by_step,
     sum_over_keys,
 )
-from replications.linear_transformer.settings import ExactnessConfig
-from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
+from tests.replications.studied import SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
 H, C = SECTION["heads"], SECTION["width"] // SECTION["heads"]
@@ -35,10 +34,8 @@ def network(length=9):
     return build_studied(SECTION | {"attention": "linear", "max_length": length}, 7, True).double().eval()
 
 
-def evaluate(tmp_path, **changes):
-    study, run = Exactness(build_studied), StudiedRun(SMALL | changes)
-    run.check(ExactnessConfig)
-    return study.evaluate(run, prepared=tmp_path, trained=[tmp_path / "seed1"], out=tmp_path)
+def evaluate(**changes):
+    return measured(Exactness(build_studied), SMALL | changes)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -145,8 +142,8 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
 # The study
 
 
-def test_differences_of_the_study_are_those_of_rounding(tmp_path):
-    metrics = evaluate(tmp_path, length=70)
+def test_differences_of_the_study_are_those_of_rounding():
+    metrics = evaluate(length=70)
     apart = [name for name in metrics if name.endswith(tuple(TYPES))]
     assert len(apart) == 4 * (len(FORMS) + 1 + 3)
     assert json.loads(json.dumps(metrics)) == metrics
@@ -156,14 +153,14 @@ def test_differences_of_the_study_are_those_of_rounding(tmp_path):
     assert metrics["kept_ratio"] == metrics["kept_ratio@192"]
 
 
-def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(tmp_path, monkeypatch):
+def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(monkeypatch):
     right = FORMS["chunkwise"]
     monkeypatch.setitem(exactness.FORMS, "chunkwise", lambda q, k, v: right(q, 1.001 * k.detach() - 0.001 * k, v))
-    metrics = evaluate(tmp_path)
+    metrics = evaluate()
     assert metrics["layer_chunkwise.values_float64"] < 1e-12
     assert metrics["layer_chunkwise.gradients_float64"] > 0.9
     assert metrics["layer_recurrent.gradients_float64"] < 1e-12
     draws = iter([1.0, 1.0, torch.nan, torch.nan, 1.0, 1.0])  # of the second network
     monkeypatch.setitem(exactness.FORMS, "parallel", lambda q, k, v: right(q, k, v) * next(draws, 1.0))
-    metrics = evaluate(tmp_path, draws=3)
+    metrics = evaluate(draws=3)
     assert torch.tensor(metrics["layer_parallel.values_float64"]).isnan()

@@ -23,7 +23,7 @@ from replications.linear_transformer.generation import (
     timings,
 )
 from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
-from tests.replications.studied_linear_transformer import SECTION, StudiedRun, build_studied
+from tests.replications.studied import SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "generation", "length": 12, "symbols": 7, "batch": 3, "places": 2, "repeats": 1}
 
@@ -159,16 +159,14 @@ def test_what_times_become():
     }  # fmt: skip
 
 
-def test_times_of_the_study_are_those_of_its_clock(tmp_path):
+def test_times_of_the_study_are_those_of_its_clock():
     clock = count()  # every look at it is a second later
-    study, run = Generation(build_studied, clock=lambda: float(next(clock))), StudiedRun(SMALL)
-    run.check(GenerationConfig)
-    metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
+    study = Generation(build_studied, clock=lambda: float(next(clock)))
+    metrics = measured(study, SMALL)
     assert json.loads(json.dumps(metrics)) == metrics
     assert metrics["linear.seconds_b1"] == 2  # a look before and after each of two spans
     assert metrics["speedup_over_softmax@3"] == 6  # where the one symbol that is timed stands for six
-    run = StudiedRun(SMALL | {"recomputed": 1})
-    metrics = study.evaluate(run, prepared=tmp_path, trained=[tmp_path], out=tmp_path)
+    metrics = measured(study, SMALL | {"recomputed": 1})
     assert metrics["speedup_over_softmax@3"] == 3 * 6
     assert metrics["speedup_over_softmax@1"] == metrics["speedup_over_stateful_softmax@3"] * 6 == 6
 

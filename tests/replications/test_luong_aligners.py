@@ -12,11 +12,10 @@ from pydantic import Field
 from replications.luong.aligners import Aligning, word_pairs
 from replications.luong.fast_align import FastAlign
 from replications.luong.settings import AlignerConfig
-from shared.config import Strict, build
+from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.tasks.settings import check_model
 from shared.tasks.translation.corpus import PreparedText
-from shared.tasks.translation.settings import TranslationRun
 from tests.tasks import in_process
 from tests.tasks.in_process import judge, paper, train
 
@@ -31,14 +30,8 @@ REPLICATION = paper(
     runners={"aligner": ALIGNER},
 )  # fmt: skip
 LEXICON = {f"s{i}": f"t{i * 7 % 20}" for i in range(20)}
-TASK = {
-    "corpus": {"dataset": "toy", "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24},
-               "test": ["test", "test_other"]},
-    "model": {"size": 8},
-    "training": {"updates": 1, "batch": {"sentences": 2}, "optimizer": {"name": "adam", "learning_rate": 0.1},
-                 "schedule": {"name": "constant"}, "validate_every": 1},
-    "decoding": {"beam": 1},
-    "seeds": [3],
+CORPUS = {
+    "source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 24}, "test": ["test", "test_other"],
 }  # fmt: skip
 
 
@@ -55,7 +48,7 @@ def corpus(folder, tokenizer=None):
         names = ("a", "b", "align") if split == "test" else ("a", "b")
         for name, column in zip(names, zip(*rows, strict=True), strict=False):
             (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in column))
-    settings = TASK["corpus"] | ({"tokenizer": tokenizer} if tokenizer else {})
+    settings = CORPUS | ({"tokenizer": tokenizer} if tokenizer else {})
     in_process.prepared("translation", settings, folder, folder / "out")
     return folder / "out"
 
@@ -65,8 +58,8 @@ def prepared(tmp_path_factory):
     return corpus(tmp_path_factory.mktemp("toy"))
 
 
-def config(model, **changes):
-    return build(TranslationRun, {"task": "gold", **TASK, "model": model, **changes}, where="test")
+def config(model, corpus=CORPUS, **sections):
+    return in_process.run_config("translation", corpus, model=model, seeds=[3], **sections)
 
 
 def run(model, prepared, folder):
@@ -175,7 +168,7 @@ def test_an_aligner_costs_no_training():
 
 
 def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
-    one, without = config({"aligner": "ibm1"}, corpus=TASK["corpus"] | {"test": ["test"]}), tmp_path / "without"
+    one, without = config({"aligner": "ibm1"}, corpus=CORPUS | {"test": ["test"]}), tmp_path / "without"
     shutil.copytree(prepared, without)
     (without / "test" / "align.txt").unlink()
     ALIGNER.train(one, prepared=without, folder=tmp_path, seed=1, fingerprint="", label="toy")

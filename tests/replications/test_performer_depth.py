@@ -3,7 +3,6 @@
 import json
 import math
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from torch import nn
 from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
 from replications.performer.replication import build_model
 from replications.performer.settings import DepthConfig, ModelConfig
-from shared.tasks.settings import RunConfig
+from tests.replications.studied import measured
 
 SMALL = {"depths": [1, 2, 4], "projections": [4, 16], "draws": 3, "length": 12, "symbols": 5}
 
@@ -53,9 +52,7 @@ def performers(section, symbols, causal):
 
 
 def run(networks, seed=1, **changes):
-    config = RunConfig.model_construct(task="proteins", model={"study": "depth"} | SMALL | changes)
-    where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
-    return Depth(networks).evaluate(config, **where)
+    return measured(Depth(networks), {"study": "depth"} | SMALL | changes, seed)
 
 
 def test_what_each_layer_adds_is_what_is_measured():

@@ -6,7 +6,6 @@ Tests of distributions have fixed seeds.
 import itertools
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ from replications.performer.kernels import (
 )
 from replications.performer.settings import KernelsConfig
 from shared.attention.favor import SoftmaxFeatures
-from shared.tasks.settings import RunConfig
+from tests.replications.studied import measured
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
 DIRECTIONS = ("orthogonal", "iid", "uncorrected")
@@ -44,9 +43,7 @@ def settings(**changes):
 
 
 def run(seed=1, **changes):
-    config = RunConfig.model_construct(task="proteins", model={"study": "kernels"} | SMALL | changes)
-    where = {"prepared": Path("prepared"), "trained": [Path(f"train/seed{seed}")], "out": Path("out")}
-    return Kernels().evaluate(config, **where)
+    return measured(Kernels(), {"study": "kernels"} | SMALL | changes, seed)
 
 
 def test_pairs_have_their_norms_and_angles():

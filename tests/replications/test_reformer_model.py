@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from replications.reformer.settings import ModelConfig
 from shared.attention.twins import plain_equations
 from tests.checklist import spread
 from tests.replications.shipped_variants import scale_file_of
+from tests.replications.studied import measured
 
 
 def small(**changes: object) -> Reformer:
@@ -78,8 +78,7 @@ def test_inputs_and_gradients_are_those_of_autograd(attention: str, size: int | 
 def test_the_study_finds_equal_gradients_and_a_memory_that_depth_does_not_change() -> None:
     run = scale_file_of("reformer", "quick").run("reversibility")
     study, small_sizes = REPLICATION.runners["study"]["reversibility"], {"hidden": 2048, "length": 64, "depths": [1, 3]}
-    config = run.with_model({**run.model, **small_sizes, "positions": 8})
-    found = study.evaluate(config, prepared=Path(), trained=[Path("seed1")], out=Path())
+    found = measured(study, {**run.model, **small_sizes, "positions": 8})
     assert all(found[f"{each}.gradients_float64"] < 1e-12 for each in ("shared", "lsh"))
     assert all(found[f"{each}.gradients_float32"] < 1e-5 for each in ("shared", "lsh"))
     assert found["reversible.growth"] == 1.0 < found["lsh.growth"] < 1.5 < 2.5 < found["plain.growth"]

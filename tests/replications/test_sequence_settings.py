@@ -5,11 +5,10 @@ import torch
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
-from shared.config import build
 from shared.errors import ReplicationError
-from shared.tasks.sequences.settings import SequenceRun
 from shared.tasks.settings import check_model
 from tests.replications.small_sequences import SIZES, VOCABULARY, small, symbols
+from tests.tasks.in_process import run_config
 
 COPIES = {
     "of": "copies", "dataset": "generated_copy", "shortest": 2, "longest": 4,
@@ -25,14 +24,9 @@ PAPERS = {
 
 def check(paper, *, corpus=COPIES, evaluation=None, **model):
     replication, section = PAPERS[paper]
-    run = build(
-        SequenceRun, {
-            "kind": "sequences", "task": "toy", "seeds": [1], "corpus": corpus, "model": SIZES | section | model,
-            "training": {"updates": 5, "batch": {"sentences": 3}, "validate_every": 5,
-                         "optimizer": {"name": "adam", "learning_rate": 0.1}},
-            "evaluation": evaluation or {},
-        }, where="the variant",
-    )  # fmt: skip
+    updates = {"updates": 5, "validate_every": 5}
+    sections = {"model": SIZES | section | model, "training": updates, "evaluation": evaluation or {}}
+    run = run_config("sequences", corpus, **sections)
     check_model(replication.REPLICATION.settings, run)
     return run.checked_model(replication.ModelConfig)
 
