@@ -108,7 +108,3 @@ def test_an_ensemble_was_not_trained(ensemble, runs):
     shutil.copytree(runs / "a/train/seed2", runs / "a/train/seed0")  # not its own
     assert ensemble.runs == {}
     assert not ensemble.curve(0).exists()
-
-
-def test_seeds_that_were_not_judged_together_are_no_ensemble(runs):
-    assert sorted(load_results(runs)) == ["a", "b"]

@@ -1,11 +1,9 @@
 """claims.yaml: what is refused, in one sentence that says where, and what a scale changes."""
 
-import math
-
 import pytest
 import yaml
 
-from shared.claims.comparisons import Correlation, Exact, Sides, Trend
+from shared.claims.comparisons import Exact, Sides
 from shared.claims.schema import load_claims
 from shared.errors import ReplicationError
 from tests.claims.made_runs import content, primary
@@ -191,23 +189,6 @@ def test_examples_are_those_of_the_test_split_unless_said(tmp_path):
     assert decided(tmp_path, where={"split": "long"}).where == {"split": "long"}
 
 
-def test_each_kind_knows_its_direction_and_what_it_needs(tmp_path):
-    assert [decided(tmp_path, kind=kind).sign for kind in ("greater", "less", "equal")] == [1.0, -1.0, 1.0]
-    trend = decided(tmp_path, kind="falls", variants=["a", "b", "c"])
-    assert isinstance(trend, Trend)
-    assert (trend.sign, trend.compared()) == (-1.0, ("a", "b", "c"))
-    ranks = decided(tmp_path, **without(CORRELATION, "name"), sign="negative")
-    assert isinstance(ranks, Correlation)
-    assert (ranks.direction, ranks.metrics(), ranks.compared()) == ("negative", ("score", "loss"), tuple(SIX))
-
-
 def test_a_correlation_is_shown_within_what_there_is(tmp_path):
     ranks = decided(tmp_path, **without(CORRELATION, "name"), than=0.2)
     assert [ranks.shown(effect) for effect in (-3.0, 0.5, 1.1)] == [-1.2, 0.5, 0.8]
-
-
-def test_the_log_scale_shows_ratios(tmp_path):
-    found = decided(tmp_path, scale="log", relevant=1.5)
-    assert found.margin == pytest.approx(math.log(1.5))
-    assert found.shown(found.margin) == pytest.approx(1.5)
-    assert (decided(tmp_path).margin, decided(tmp_path).shown(-2.0)) == (1.0, -2.0)

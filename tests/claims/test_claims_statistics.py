@@ -21,7 +21,6 @@ from shared.claims.statistics import (
     slope_over_bins,
 )
 from shared.metrics.quantities import ratio
-from shared.metrics.translation import corpus_bleu
 
 
 def one_stratum(size):
@@ -142,14 +141,6 @@ def test_a_bootstrap_draws_as_a_naive_one_does():
     _, draws = resample([mean_of(row)], one_stratum(50), generator("naive"), 5_000)
     picked = np.random.default_rng(10).choice(row, size=(5_000, 50)).mean(axis=1)
     assert np.quantile(draws[0], (0.05, 0.5, 0.95)) == pytest.approx(np.quantile(picked, (0.05, 0.5, 0.95)), rel=0.03)
-
-
-def test_one_call_resamples_every_variant_and_seed():
-    rng = np.random.default_rng(0)
-    tables = [rng.integers(1, 9, (600, 10)).astype(float) for _ in range(6)]
-    values, draws = resample([on_examples(table, corpus_bleu) for table in tables], one_stratum(600), rng, 500)
-    assert draws.shape == (6, 500)
-    assert values == pytest.approx([float(corpus_bleu(table.sum(axis=0))) for table in tables])
 
 
 def test_the_generator_depends_on_the_names_only():

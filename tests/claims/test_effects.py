@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shared.claims import effects as module
-from shared.claims.effects import effects, meets, spearman
+from shared.claims.effects import effects, meets
 from shared.errors import ReplicationError
 from tests.claims.made_runs import comparison, made, with_losses
 
@@ -92,10 +92,6 @@ def test_how_well_seeds_agree_is_their_own_correlation():
     assert found(with_others(names, first, second), **changes).repeats == pytest.approx(np.sqrt(own[0] * own[1]))
     assert found(with_others(names, first[:, :1], second[:, :1]), **changes).repeats == 1.0
     assert found(numbers(a=[3.0, 1.0], b=[2.0, 5.0])).repeats == 1.0
-
-
-def test_the_correlation_with_a_constant_is_no_number():
-    assert np.isnan(spearman(np.arange(6.0), np.ones(6)))
 
 
 def test_examples_are_resampled_alike_for_both_sides_and_all_seeds():
