@@ -8,7 +8,7 @@ from shared.attention.linear import linear_attention_weights
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from tests.checklist import spread
 
-B, N, T, D, M, H, K, V = 3, 5, 6, 8, 7, 4, 3, 5
+B, T, D, H, K, V = 3, 6, 8, 4, 3, 5
 F64 = torch.float64
 EXACT = {"atol": 1e-12, "rtol": 1e-12}
 WORDS = torch.arange(T) < torch.tensor([6, 4, 0]).unsqueeze(1)

@@ -1,18 +1,14 @@
-"""Attention by distance against the papers' equations, one query and one key at a time."""
+"""Attention by distance: what is seen, and the paths of the module; equations are in ``test_twins.py``."""
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shared.attention.relative import (
     GlobalBiases,
     LearnedDistances,
     ProjectedDistances,
     RelativeMultiHeadAttention,
-    by_distance,
     memory_mask,
-    shift,
 )
 from tests.checklist import spread
 
@@ -21,7 +17,6 @@ S = Q + M
 F64 = torch.float64
 EXACT = {"atol": 1e-12, "rtol": 0}
 SCHEMES = ["Transformer-XL", "Shaw"]
-many = settings(deadline=None, max_examples=25)
 schemes = pytest.mark.parametrize("scheme", SCHEMES)
 
 
@@ -49,40 +44,11 @@ def attended(module, x, queries, *, clamp=100, **others):
     return module(x[:, x.size(1) - queries :], module.project(x), p, **others)
 
 
-# The shift, distances and masks
-
-
-@many
-@given(queries=st.integers(1, 7), memory=st.integers(0, 7), outer=st.sampled_from([(), (2,), (3, 2)]))
-def test_the_shift_is_the_index_i_minus_j(queries, memory, outer):
-    keys = queries + memory
-    x = torch.randn(*outer, queries, keys + 1)
-    found = shift(x)
-    assert found.shape == (*outer, queries, keys)
-    for i in range(queries):
-        for j in range(i + memory + 1):
-            distance = i + memory - j
-            assert torch.equal(found[..., i, j], x[..., i, keys - 1 - distance])
-
-
-def test_distances_run_down_to_zero_and_are_clamped():
-    table = torch.tensor([[0.0], [1.0], [2.0]])
-    assert by_distance(table, 2).flatten().tolist() == [1, 0]
-    assert by_distance(table, 3).flatten().tolist() == [2, 1, 0]
-    assert by_distance(table, 6).flatten().tolist() == [2, 2, 2, 2, 1, 0]
-
-
 def test_masks_by_hand():
     assert memory_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
     assert memory_mask(2, 4, window=2).tolist() == [[False, True, True, False], [False, False, True, True]]
     assert memory_mask(2, 2, window=1).tolist() == [[True, False], [False, True]]
     assert memory_mask(2, 4, device=torch.device("meta")).is_meta
-
-
-# Attention by distance and its equation
-
-
-# The module
 
 
 @schemes
