@@ -1,4 +1,4 @@
-"""Adaptive embeddings and softmax against their equations, torch's own adaptive softmax, and counts that are known."""
+"""Adaptive embeddings and softmax against their equations, and counts that are known."""
 
 import math
 from itertools import pairwise
@@ -77,36 +77,6 @@ def test_values_and_gradients_are_those_of_the_equations(size):
     wanted = [h, *softmax.parameters()]
     gradients = [torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True) for outputs in (ours, theirs)]
     torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
-
-
-def torchs_own(softmax, *, cutoffs, div_val):
-    """``torch.nn.AdaptiveLogSoftmaxWithLoss`` with our weights: it has no projection in the head, and no biases in
-    tails, so that one is multiplied in and these are added to its layers."""
-    theirs = torch.nn.AdaptiveLogSoftmaxWithLoss(D, V, list(cutoffs), div_value=div_val, head_bias=True, dtype=F64)
-    head = torch.cat((softmax.embedding.tables[0], softmax.cluster_weight))
-    with torch.no_grad():
-        theirs.head.weight.copy_(head @ projection(softmax, 0).t())
-        theirs.head.bias.copy_(softmax.biases[0])
-        for i, (down, out) in enumerate(theirs.tail, start=1):
-            down.weight.copy_(projection(softmax, i).t())
-            out.weight.copy_(softmax.embedding.tables[i])
-            out.bias = torch.nn.Parameter(softmax.biases[i].detach().clone())
-    return theirs
-
-
-@pytest.mark.parametrize("size", SIZES[1:], ids=str)
-@pytest.mark.parametrize("low", [0, 4, 17])
-def test_parity_with_torchs_own(size, low):
-    """In losses, log-probabilities, and the gradients of states, also where whole clusters are absent."""
-    softmax = softmax_of(**size)
-    theirs = torchs_own(softmax, cutoffs=size["cutoffs"], div_val=size.get("div_val", 1))
-    h = torch.randn(40, D, dtype=F64, requires_grad=True)
-    targets = torch.randint(low, V, (40,))
-    nll, output = softmax(h, targets), theirs(h, targets)
-    torch.testing.assert_close(nll, -output.output, atol=1e-12, rtol=1e-12)
-    torch.testing.assert_close(softmax.log_probs(h), theirs.log_prob(h), atol=1e-12, rtol=1e-12)
-    gradients = [torch.autograd.grad(loss, h)[0] for loss in (nll.mean(), output.loss)]
-    torch.testing.assert_close(*gradients, atol=1e-12, rtol=1e-12)
 
 
 @settings(deadline=None, max_examples=40)
