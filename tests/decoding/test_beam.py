@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.decoding.beam import beam_search
-from shared.decoding.constraints import Constraints, length_divisor
+from shared.decoding.constraints import length_divisor
 from shared.decoding.protocol import Hypotheses
 from shared.decoding.sampling import greedy_search
 from tests.decoding.hashed_decoder import (
@@ -17,7 +17,6 @@ from tests.decoding.hashed_decoder import (
     attention_of,
     finished_sequences,
     limits,
-    log_probability,
     pick,
     start,
 )
@@ -109,20 +108,6 @@ def test_one_beam_is_greedy(seed: int, ranking: tuple, minimum: int, one_symbol:
     assert torch.equal(found.attention, greedy.attention)
 
 
-@given(seed=st.integers(0, 999), ranking=rankings, n_best=st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
-def test_stopping_early_changes_nothing(seed: int, ranking: tuple, n_best: int) -> None:
-    """Asking for more hypotheses than there can be disables early stopping."""
-    options = {"beam": 4, "normalisation": ranking[0], "alpha": ranking[1]}
-    early, late = HashedDecoder(), HashedDecoder()
-    found = beam_search(early, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=n_best, **options)
-    full = beam_search(late, start(3, 7, seed, end_bias=1.0), limits([0] * 3, [12] * 3), n_best=60, **options)
-    assert torch.equal(found.scores, full.scores[:, :n_best])
-    for source in range(3):
-        assert sequences(found, source) == sequences(full, source)[:n_best]
-    assert len(early.shapes) <= len(late.shapes)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("ties", [False, True])
 def test_a_gpu_finds_the_same(ties: bool) -> None:
@@ -154,18 +139,6 @@ def test_ended_sources_and_prefixes_leave_the_batch() -> None:
     assert len(set(rows)) > 2
 
 
-def test_no_end_in_time_gives_the_best_unfinished_hypothesis() -> None:
-    state = start(2, 7, seed=6, end_bias=-50.0)
-    found = beam_search(HashedDecoder(), state, limits([4, 0], [4, 3]), beam=3, n_best=2)
-    assert not found.finished.any()
-    assert found.lengths.tolist() == [[4, 4], [3, 3]]
-    assert (found.scores[:, 0] > found.scores[:, 1]).all()
-    for source in range(2):
-        for rank, tokens in enumerate(sequences(found, source)):
-            expected = log_probability(state, source, tokens)
-            assert float(found.log_probs[source, rank]) == pytest.approx(expected, rel=1e-5)
-
-
 def test_ties_go_to_the_better_prefix_and_the_lower_symbol() -> None:
     state = start(1, 6, seed=0)
     state.log_probs.fill_(-1.0)
@@ -178,10 +151,3 @@ def test_where_nothing_may_come_there_is_no_hypothesis() -> None:
     assert found.lengths.tolist() == [[0]]
     assert not found.finished.any()
     assert found.best() == [[]]
-
-
-def test_begin_end_and_padding_may_be_one_symbol() -> None:
-    constraints = Constraints(END, END, END, torch.tensor([1, 3]), torch.tensor([6, 9]))
-    found = beam_search(HashedDecoder(), start(2, 6, seed=2, end_bias=1.0), constraints, beam=3)
-    assert found.finished.all()
-    assert [len(words) for words in found.best()] == (found.lengths[:, 0] - 1).tolist()

@@ -64,12 +64,6 @@ def test_in_the_limit_it_is_the_most_probable_symbol(selection):
     assert {*draws(seed=0, **selection)} == {1}
 
 
-def test_the_same_generator_draws_the_same_and_another_does_not():
-    first = draws(seed=1)
-    assert draws(seed=1) == first
-    assert draws(seed=2) != first
-
-
 @pytest.mark.parametrize("selection", [{}, {"top_p": 0.5}, {"top_k": 2}], ids=str)
 def test_nan_is_refused(selection):
     with pytest.raises(ReplicationError, match="NaN"):
