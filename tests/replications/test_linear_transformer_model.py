@@ -11,7 +11,7 @@ from replications.linear_transformer.pictures import Pictures, draw_pictures, re
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.figures import WIDTH
-from tests.replications.small_sequences import TRANSFORMERS, VOCABULARY, D, H, N, small, symbols
+from tests.replications.small_sequences import TRANSFORMERS, D, H, N, small, symbols
 from tests.tasks.sequences.synthetic_sequences import MODELS, build
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
@@ -78,12 +78,6 @@ def test_training_goes_on_after_a_long_sequence_was_drawn(name):
 
 
 # Sizes
-
-
-def test_a_mixture_of_logistics_has_a_level_for_every_symbol_but_the_start():
-    pixels = small("linear, pixels")
-    assert pixels.output.levels == VOCABULARY - 1
-    assert small("linear").output.projection.out_features == VOCABULARY
 
 
 ASKED = Pictures(["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"])

@@ -56,11 +56,10 @@ def test_dropout_is_of_the_hidden_units_alone():
 
 
 D_WORD, U, FEATURES = 4, 3, 5
-ROWS, D = 3, 4
+ROWS = 3
 many = settings(deadline=None, max_examples=20)
 some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
-sizes_of_pruned = pytest.mark.parametrize(("p", "q"), [(2, 3), (1, 0), (0, 2)])
 
 
 def words(lengths):
@@ -120,7 +119,7 @@ def test_of_equal_features_the_first_counts():
     assert a.tolist() == [[[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]
 
 
-@sizes_of_pruned
+@pytest.mark.parametrize(("p", "q"), [(2, 3), (1, 0), (0, 2)])
 def test_pruned_units_begin_as_those_of_a_linear_layer_of_as_many_inputs(p, q):
     layer = PrunedLayer(rows=16, annotation_size=36, p=20 * p, q=20 * q)
     for weight, inputs in ((layer.of_rows, 36), (layer.of_columns, 16)):

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from replications.show_attend_tell.attention import HardAttention, Image
 from replications.show_attend_tell.learning import Reinforce, doubly_stochastic_penalty
 from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
@@ -82,16 +81,6 @@ def test_dropout_is_on_the_initial_perceptrons_on_h_and_before_the_last_layer(va
     torch.testing.assert_close(out.nats[words], -logits[batch.captions[words]], **EXACT)
 
 
-def rule(reward=0.0, entropy=0.0, sampling=1.0, coin="image", b=0.0):
-    made = Reinforce(reward=reward, entropy=entropy, sampling=sampling, coin=coin).to(F64)
-    made.b.fill_(b)
-    return made
-
-
-def everywhere(count, value=True):
-    return torch.full((count, 1), value)
-
-
 def test_a_penalty_may_be_a_mean_over_places():
     """As in capgen.py."""
     alpha, mask = torch.randn(3, 4, 6, dtype=F64).softmax(-1), torch.arange(4) < torch.tensor([[4], [2], [1]])
@@ -125,7 +114,7 @@ def test_the_whole_models_estimate_is_on_average_the_exact_gradient_of_all_its_w
 
 
 def test_the_moving_average_is_of_the_captions_with_drawn_places():
-    reinforce = rule(reward=1.0)
+    reinforce = Reinforce(reward=1.0, entropy=0.0, sampling=1.0, coin="image").to(F64)
     log_alpha, mask = torch.randn(3, 2, 3, dtype=F64).log_softmax(-1), torch.ones(3, 2, dtype=torch.bool)
     s, values = torch.zeros(3, 2, dtype=torch.long), [0.0]
     for log_likelihood, drawn in (([-10, -20, -60], [1, 1, 0]), ([-8, -4, -2], [1, 1, 1]), ([-9, -9, -9], [0, 0, 0])):
@@ -136,29 +125,3 @@ def test_the_moving_average_is_of_the_captions_with_drawn_places():
     assert values == pytest.approx([0.0, first, 0.9 * first + 0.1 * -14 / 3, 0.9 * first + 0.1 * -14 / 3])
     assert [*reinforce.parameters()] == []
     assert "b" in reinforce.state_dict()  # a resumed training goes on with it
-
-
-def test_the_coin_is_tossed_for_every_picture_or_for_the_batch():
-    torch.manual_seed(0)
-    device = torch.device("cpu")
-    tosses = rule(sampling=0.3).toss(20_000, device)
-    assert tosses.shape == (20_000, 1)
-    assert tosses.double().mean().item() == pytest.approx(0.3, abs=0.02)
-    together = rule(sampling=0.3, coin="batch")
-    batches = torch.stack([together.toss(4, device) for _ in range(3000)])
-    assert (batches == batches[:, :1]).all()
-    assert batches[:, 0].double().mean().item() == pytest.approx(0.3, abs=0.04)
-    assert rule(sampling=1.0).toss(100, device).all()
-
-
-def test_places_are_drawn_as_often_as_they_weigh():
-    torch.manual_seed(0)
-    glimpse = HardAttention(pathwise=True, annotation_size=3, attention_size=2, layers=1).to(F64)
-    for parameter in glimpse.parameters():
-        nn.init.normal_(parameter)
-    a = torch.randn(1, 4, 3, dtype=F64)
-    image = Image(a.expand(40_000, -1, -1), glimpse.keys(a).expand(40_000, -1, -1))
-    look = glimpse(torch.randn(1, 1, 2, dtype=F64).expand(40_000, -1, -1), image, everywhere(40_000))
-    share = look.s.flatten().bincount(minlength=4) / 40_000
-    torch.testing.assert_close(share.double(), look.log_alpha[0, 0].exp(), atol=0.012, rtol=0)
-    assert torch.equal(look.z_hat[:, 0], a[0, look.s[:, 0]])

@@ -132,7 +132,7 @@ def test_half_precision_decodes_as_it_predicts(dtype):
     assert (torch.cat(steps, dim=1) - expected).abs().mean() < 0.1
 
 
-BEIGE, GROUND = np.array([0xE6, 0xD5, 0xAE]) / 255, np.array([0xEE, 0xF2, 0xF7]) / 255
+BEIGE = np.array([0xE6, 0xD5, 0xAE]) / 255
 
 
 def kept(path, *lengths, layers=1, heads=2, one_hot=True):
