@@ -13,7 +13,7 @@ import torch
 from scipy import stats
 
 from replications.performer import kernels
-from replications.performer.draws import Interval, mean_interval, ratio_interval
+from replications.performer.draws import mean_interval, ratio_interval
 from replications.performer.kernel_error import kernel_mse, orthogonal_mse_bound
 from replications.performer.kernels import (
     COMPARED,
@@ -169,13 +169,6 @@ def test_the_study_is_decided_by_its_seed():
         assert metrics[f"positive_orthogonal.negative_normalisers_{name}{size}"] == 0
 
 
-def test_the_interval_of_a_mean_is_students():
-    x = np.random.default_rng(1).normal(3, 2, (7, 4))
-    found = mean_interval(x, 0.9)
-    ends = stats.t.interval(0.9, 6, loc=x.mean(0), scale=x.std(0, ddof=1) / np.sqrt(7))
-    np.testing.assert_allclose(found, [x.mean(0), *ends])
-
-
 @pytest.mark.parametrize("shared", [0.0, 0.9])
 def test_the_interval_of_a_ratio_holds_the_ratio_19_times_in_20(shared):
     """Of lognormal draws, whose means are known, independent or in pairs."""
@@ -198,14 +191,3 @@ def test_the_ratio_to_a_constant_is_a_mean():
 def test_the_interval_of_logarithms_is_that_of_a_geometric_mean():
     x = np.random.default_rng(1).uniform(4, 5, (10, 2))
     np.testing.assert_allclose(mean_interval(np.log(x)).exp().value, stats.gmean(x))
-
-
-def test_intervals_become_metrics_by_size():
-    both = Interval(np.array([1.0, 2.0]), np.array([0.5, 1.5]), np.array([3.0, 4.0]))
-    named = both.named("some_thing.error", ["_m16", "_m64"])
-    assert named == {
-        "some_thing.error_m16": 1, "some_thing.error_m64": 2, "some_thing.error_low_m16": 0.5,
-        "some_thing.error_low_m64": 1.5, "some_thing.error_high_m16": 3, "some_thing.error_high_m64": 4,
-    }  # fmt: skip
-    single = Interval(*(np.array(x) for x in (1.0, 0.5, 2.0))).named("thing.growth")
-    assert single == {"thing.growth": 1, "thing.growth_low": 0.5, "thing.growth_high": 2}
