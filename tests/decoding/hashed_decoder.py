@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from shared.decoding.constraints import Constraints
 from shared.decoding.protocol import select_beams, select_sources
@@ -22,10 +22,11 @@ class State:
     prefix: Tensor  # (B, k) a hash of the prefix
 
 
-class HashedDecoder:
+class HashedDecoder(nn.Module):
     """Looks its predictions up in a random table per source, at a hash of the whole prefix."""
 
     def __init__(self, *, with_attention: bool = True) -> None:
+        super().__init__()
         self.with_attention = with_attention
         self.shapes: list[tuple[int, ...]] = []  # of every call of step
 

@@ -17,14 +17,6 @@ from tests.decoding.naive_beam import naive_beam_search
 seeds = st.lists(st.integers(0, 9999), min_size=1, max_size=4, unique=True)
 
 
-class Table(HashedDecoder, nn.Module):
-    """The hashed decoder as a module."""
-
-    def __init__(self, *, with_attention: bool = True) -> None:
-        nn.Module.__init__(self)
-        HashedDecoder.__init__(self, with_attention=with_attention)
-
-
 SIZES = {"source_vocabulary": 9, "target_vocabulary": 9, "embedding_size": 6, "hidden_size": 6}
 
 
@@ -72,7 +64,7 @@ def test_what_no_member_allows_stays_impossible():
 @given(seeds=seeds, beam=st.integers(1, 5), bias=st.sampled_from([-1.0, 0.0, 2.0]))
 @settings(max_examples=50, deadline=None)
 def test_searched_in_a_batch_and_one_source_at_a_time(seeds: list[int], beam: int, bias: float) -> None:
-    ensemble = Ensemble([Table() for _ in seeds])
+    ensemble = Ensemble([HashedDecoder() for _ in seeds])
     states = tuple(start(3, 7, seed, end_bias=bias) for seed in seeds)
     minimum, maximum = [0, 2, 1], [9, 6, 12]
     found = beam_search(ensemble, states, limits(minimum, maximum), beam=beam, attention=True)
