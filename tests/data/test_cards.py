@@ -97,13 +97,14 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
         assert build(Card, changed(path, value), where="toy").fingerprint != base
 
 
-def test_an_unknown_data_set_is_named_with_the_known_ones(tmp_path):
-    (tmp_path / "toy.yaml").write_text(yaml.safe_dump(CARD))
-    with pytest.raises(ReplicationError, match=r"no card .*tyo\.yaml \(did you mean 'toy'\?\)"):
-        load_card("tyo", tmp_path)
-
-
-def test_a_card_under_another_name_is_refused(tmp_path):
-    (tmp_path / "other.yaml").write_text(yaml.safe_dump(CARD))
-    with pytest.raises(ReplicationError, match="'id' is 'toy', but the file's name says 'other'"):
-        load_card("other", tmp_path)
+@pytest.mark.parametrize(
+    ("file", "dataset", "said"),
+    [
+        ("toy", "tyo", r"no card .*tyo\.yaml \(did you mean 'toy'\?\)"),
+        ("other", "other", "'id' is 'toy', but the file's name says 'other'"),
+    ],
+)
+def test_a_card_that_is_not_there_or_under_another_name_is_refused(tmp_path, file, dataset, said):
+    (tmp_path / f"{file}.yaml").write_text(yaml.safe_dump(CARD))
+    with pytest.raises(ReplicationError, match=said):
+        load_card(dataset, tmp_path)
