@@ -35,8 +35,8 @@ def project(tmp_path, monkeypatch):
     return root
 
 
-def change(mend, paper=NAMING):
-    change_yaml(Path(f"replications/{paper}/smoke/params.yaml"), mend)
+def change(mend):
+    change_yaml(Path(f"replications/{NAMING}/smoke/params.yaml"), mend)
 
 
 def test_claims_and_plans_take_another_papers_run_with_its_settings(project):
@@ -64,24 +64,24 @@ def test_results_are_read_where_they_lie_and_a_report_says_what_is_missing(proje
 
 
 @pytest.mark.parametrize(
-    ("mend", "paper", "message"),
+    ("mend", "message"),
     [
-        (lambda c: c.update(others=["toy_sequence/short"]), NAMING, r"others: .* paper 'toy_sequence' \(did you mean"),
-        (lambda c: c.update(others=[f"{NAMING}/short"]), NAMING, "there is no other paper 'toy_naming'"),
-        (lambda c: c.update(others=[f"{TRAINED}/shrt"]), NAMING, "runs no 'shrt' .did you mean 'short'"),
-        (lambda c: c.update(others=["short"]), NAMING, "'others.0': string should match pattern"),
-        (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), NAMING, "is of the task 'task' of .* same corpus"),
-        (lambda c: c.update(others=[]), NAMING, "params.yaml: others must list 'toy_sequences/short'"),
-        (lambda c: c.pop("others"), NAMING, "'others': field required"),
+        (lambda c: c.update(others=["toy_sequence/short"]), r"others: .* paper 'toy_sequence' \(did you mean"),
+        (lambda c: c.update(others=[f"{NAMING}/short"]), "there is no other paper 'toy_naming'"),
+        (lambda c: c.update(others=[f"{TRAINED}/shrt"]), "runs no 'shrt' .did you mean 'short'"),
+        (lambda c: c.update(others=["short"]), "'others.0': string should match pattern"),
+        (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "is of the task 'task' of .* same corpus"),
+        (lambda c: c.update(others=[]), "params.yaml: others must list 'toy_sequences/short'"),
+        (lambda c: c.pop("others"), "'others': field required"),
     ],
 )
-def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, paper, message):
+def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, message):
     def check():
         settings = ScaleFile(NAMING, "smoke")
         check_settings(settings)
         check_claims(settings, {"task"}, ())
 
     check()
-    change(mend, paper)
+    change(mend)
     with pytest.raises(ReplicationError, match=message):
         check()
