@@ -8,9 +8,8 @@ import shutil
 import signal
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -72,33 +71,6 @@ def cases(count: int, seed: int) -> list[Case]:
 def _dealt(deck: list[T], rng: random.Random) -> Iterator[T]:
     while True:
         yield from rng.sample(deck, len(deck))
-
-
-@dataclass
-class Table:
-    """Stage, signal and target to how often it was killed and what came of it."""
-
-    rows: dict[tuple[str, str, str], Counter[str]] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, case: Case, hit: bool, faults: list[str]) -> None:
-        row = self.rows.setdefault((case.stage, case.number.name, case.target), Counter())
-        row["kills" if hit else "ended before"] += 1
-        row["failures" if faults else "equal"] += 1
-        self.failures += [f"{case}: {fault}" for fault in faults]
-
-    @property
-    def kills(self) -> int:
-        """How many stages were killed before they ended."""
-        return sum(row["kills"] for row in self.rows.values())
-
-    def __str__(self) -> str:
-        heads = ("kills", "ended before", "equal", "failures")
-        lines = [f"{'stage':<9} {'signal':<8} {'target':<8} " + " ".join(f"{head:>12}" for head in heads)]
-        total = sum(self.rows.values(), Counter[str]())
-        for names, row in [*sorted(self.rows.items()), (("all", "", ""), total)]:
-            lines.append("{:<9} {:<8} {:<8} ".format(*names) + " ".join(f"{row[head]:>12}" for head in heads))
-        return "\n".join([*lines, *self.failures])
 
 
 class Undisturbed:
