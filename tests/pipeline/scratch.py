@@ -35,14 +35,13 @@ def copy_project(folder: Path) -> Path:
     """Copy what the pipeline needs, keep one paper with two variants of one task with one seed, and commit."""
     copy_files(folder)
     change_yaml(folder / "params.yaml", lambda content: content.update(papers=["bahdanau"], workers=1))
-    subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "smoke"], cwd=folder, env=environment(), check=True)
+    ran(folder, "-m", "shared.pipeline", "use", "smoke")
     for pipeline in folder.glob("replications/*/smoke/dvc.yaml"):
         if pipeline != folder / SMOKE.with_name("dvc.yaml"):
             pipeline.unlink()
     change_yaml(folder / SMOKE, fewer_runs)
     ignored = folder / ".gitignore"
     ignored.write_text(ignored.read_text().replace("/runs/smoke/\n", ""))  # as git keeps the runs of other scales
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
     return folder
 
@@ -56,8 +55,8 @@ def fewer_runs(content: dict) -> None:
 
 
 def commit(folder: Path) -> None:
-    """Commit all that git does not ignore."""
-    for command in (["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "the project"]):
+    """Commit all that git does not ignore, in a repository that is made where there is none."""
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "the project"]):
         author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
         subprocess.run(["git", *author, *command], cwd=folder, check=True)
 
@@ -75,14 +74,19 @@ def environment() -> dict[str, str]:
     return kept | {"OMP_NUM_THREADS": "1", "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def dvc(folder: Path, *arguments: str, status: int = 0) -> str:
-    """Run DVC in ``folder`` and return what it printed."""
+def ran(folder: Path, *arguments: str, status: int = 0) -> str:
+    """Run Python in ``folder`` and return what it printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "dvc", *arguments], cwd=folder, env=environment(), text=True,
+        [sys.executable, *arguments], cwd=folder, env=environment(), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert done.returncode == status, done.stdout
     return done.stdout
+
+
+def dvc(folder: Path, *arguments: str, status: int = 0) -> str:
+    """Run DVC in ``folder`` and return what it printed."""
+    return ran(folder, "-m", "dvc", *arguments, status=status)
 
 
 def stages_run(printed: str) -> list[str]:
@@ -102,12 +106,7 @@ for line in sys.argv[1:]:
 
 def pipeline(folder: Path, *commands: str) -> str:
     """Run commands of the pipeline in ``folder``, all in one process, and return what they printed."""
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, *commands], cwd=folder, env=environment(), text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+    return ran(folder, "-c", COMMANDS, *commands)
 
 
 def smoke_of(folder: Path, paper: str) -> list[str]:

@@ -31,7 +31,6 @@ def project(tmp_path_factory):
     """A committed copy of the project."""
     folder = copy_files(tmp_path_factory.mktemp("new") / "project")
     change_yaml(folder / "params.yaml", lambda content: content.update(workers=1))
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     commit(folder)
     return folder
 
@@ -153,7 +152,6 @@ def grade(text):
 def test_a_new_kind_touches_its_folder_and_one_line(tmp_path):
     project = copy_files(tmp_path / "project")
     change_yaml(project / "params.yaml", lambda content: content.update(workers=1))
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     pipeline(project, f"new graded --kind {COPIED_KIND}")
     commit(project)
     package, kinds = project / "shared/tasks/grading", project / "shared/tasks/kinds.py"

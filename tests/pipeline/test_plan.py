@@ -140,9 +140,7 @@ DAYS = [{"commit": name, "date": f"2026-0{name}-01"} for name in "123"]
 
 @pytest.fixture
 def frozen(home):
-    project = home.parent.parent
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    commit(project)
+    commit(home.parent.parent)
     assert main(["freeze", PAPER, "--scale", "quick"]) == 0
     return home
 
@@ -286,7 +284,6 @@ def test_a_plan_is_frozen_from_a_clean_commit(home, capsys):
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2
     assert said in capsys.readouterr().err
     assert load_plan(settings()) is changes(settings()) is None
-    subprocess.run(["git", "init", "-q"], check=True)
     commit(home.parent.parent)
     primary(home, relevant=1.1)
     assert main(["freeze", PAPER, "--scale", "quick"]) == 2

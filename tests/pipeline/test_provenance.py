@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,6 @@ def test_verdicts_and_numbers_are_compared_with_the_committed_ones(tmp_path, mon
         return beside_committed("bahdanau", "quick")
 
     assert written("reproduced", 1.0) == "There are no committed verdicts to compare these with."
-    subprocess.run(["git", "init", "-q"], check=True)
     commit(tmp_path)
     assert written("reproduced", 1.0) == "The verdicts and their numbers are those committed."
     assert "verdicts are those committed. Numbers differ" in written("reproduced", 1.1)
@@ -92,7 +90,6 @@ def test_only_files_that_affect_results_make_a_run_one_of_uncommitted_code(path,
     file.parent.mkdir(parents=True, exist_ok=True)
     if committed:
         file.write_text("before")
-    subprocess.run(["git", "init", "-q"], check=True)
     commit(tmp_path)
     assert provenance.environment(LOCK)["git_dirty"] is False
     file.write_text("after")
