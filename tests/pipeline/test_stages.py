@@ -23,6 +23,7 @@ from tests.pipeline.toys import enter, write_project
     [
         (["fetch", "bahdanau.swaps", "--scale", "smoke"], 0),
         (["summarize"], 0),
+        (["reference"], 0),
         (["train", "bahdanau.nothing"], 2),
         (["train", "bahdanau"], 2),
         (["train", "nobody.nothing"], 2),
