@@ -37,7 +37,8 @@ class Part(Strict):
 
     Attributes:
         says: the part, as it stands inside of a sentence.
-        by: name of the comparison that decides it: ``primary`` or a supporting one.
+        by: name of the comparison that decides it: ``primary`` or a supporting one; in the file also from scales, and
+            ``all`` the others, to names.
         not_tested: in its place, why nothing decides it.
     """
 
@@ -214,6 +215,9 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
             claim[group] = [_at_scale(row, scale, f"{where}: {group}") for row in claim[group]]
     if isinstance(claim.get("supporting"), list):
         claim["supporting"] = [row for row in claim["supporting"] if row is not None]
+        named |= {str(row.get("name")) for row in claim["supporting"] if isinstance(row, dict)}
+    if isinstance(claim.get("parts"), list):
+        claim["parts"] = [_part(part, scale) for part in claim["parts"]]
     if isinstance(claim.get("identities"), list):
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     if isinstance(said := claim.get("different_here"), dict):
@@ -222,6 +226,12 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     for name in filter(None, (built.control, *(part.by for part in built.parts))):
         check_name(name, named, f"{where}: it has no comparison")
     return built
+
+
+def _part(part: Any, scale: str) -> Any:
+    """A part at a scale: ``by`` may name one comparison for each."""
+    by = part.get("by") if isinstance(part, dict) else None
+    return part | {"by": by.get(scale, by.get(ALL))} if isinstance(by, dict) else part
 
 
 def _different_at(said: dict[str, Any], scale: str, where: str) -> str | None:
