@@ -33,20 +33,18 @@ class Spans(OfVariants):
             for axes, run in zip(canvas.subplots(len(runs), squeeze=False)[:, 0], runs, strict=True):
                 layers = sorted({name.partition("-")[0] for name in run.mean if name.startswith("span@")})
                 spans[name_of(run.variant)] = fmean(z for name, z in run.mean.items() if name.startswith("span@"))
-                begin = 0
+                begin, middles = 0, []
                 for layer in layers:
                     of_seeds = np.array([
                         sorted(value for name, value in of.items() if name.startswith(f"{layer}-"))
                         for of in run.metrics.values()
                     ])  # fmt: skip
                     mean, places = of_seeds.mean(0), begin + np.arange(of_seeds.shape[1])
-                    axes.bar(places, mean, label=layer.replace("span@", "layer "))
-                    axes.errorbar(
-                        places, mean, [mean - of_seeds.min(0), of_seeds.max(0) - mean], fmt="none", color="black"
-                    )
+                    axes.bar(places, mean, yerr=[mean - of_seeds.min(0), of_seeds.max(0) - mean])
+                    middles.append(places.mean())
                     begin += of_seeds.shape[1] + 1
-                axes.set(title=name_and_id(run.variant), ylabel="Span, symbols", xticks=[])
-                axes.legend()
+                names = [layer.replace("span@", "layer ") for layer in layers]
+                axes.set(title=name_and_id(run.variant), ylabel="Span, symbols", xticks=middles, xticklabels=names)
         return [Figure(folder / "spans.png", f"{extremes('Span in symbols, mean over heads', spans)}{CAPTION}")]
 
 
