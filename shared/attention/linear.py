@@ -185,7 +185,7 @@ def quotient(both: Tensor, q: Tensor) -> Tensor:
     Where the divisor is below :func:`shared.attention.linear_chunks.least_divisor` of φ(q) (…, C), the gradient is
     computed as if the latter were the divisor, as in the chunkwise form.
     """
-    out: Tensor = _Quotient.apply(both, least_divisor(q))  # type: ignore[no-untyped-call]
+    out: Tensor = _Quotient.apply(both, q)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -193,17 +193,17 @@ class _Quotient(torch.autograd.Function):
     """What autograd would do, but for slices' gradients, each of which is a tensor of zeros as large as all sums."""
 
     @staticmethod
-    def forward(ctx: Any, both: Tensor, least: Tensor) -> Tensor:
+    def forward(ctx: Any, both: Tensor, q: Tensor) -> Tensor:
         z = divisor(both)
         out = both[..., :-1] / z
-        ctx.save_for_backward(out, z, least)
+        ctx.save_for_backward(out, z, q)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, None]:
-        out, z, least = ctx.saved_tensors
-        d_out = d_out * (z.abs() / least).clamp(max=1)
+        out, z, q = ctx.saved_tensors
+        d_out = d_out * (z.abs() / least_divisor(q)).clamp(max=1)
         d = out.new_empty(*out.shape[:-1], out.size(-1) + 1)
         torch.div(d_out, z, out=d[..., :-1])
         torch.sum(out / z * d_out, -1, out=d[..., -1]).neg_()

@@ -217,7 +217,7 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         claim["supporting"] = [row for row in claim["supporting"] if row is not None]
         named |= {str(row.get("name")) for row in claim["supporting"] if isinstance(row, dict)}
     if isinstance(claim.get("parts"), list):
-        claim["parts"] = [_part(part, scale) for part in claim["parts"]]
+        claim["parts"] = [_part(part, scale, where) for part in claim["parts"]]
     if isinstance(claim.get("identities"), list):
         claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     if isinstance(said := claim.get("different_here"), dict):
@@ -228,10 +228,13 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     return built
 
 
-def _part(part: Any, scale: str) -> Any:
+def _part(part: Any, scale: str, where: str) -> Any:
     """A part at a scale: ``by`` may name one comparison for each."""
-    by = part.get("by") if isinstance(part, dict) else None
-    return part | {"by": by.get(scale, by.get(ALL))} if isinstance(by, dict) else part
+    if not (isinstance(part, dict) and isinstance(by := part.get("by"), dict)):
+        return part
+    for name in by:
+        check_name(str(name), Claim.SCALES, f"{where}: parts: there is no scale")
+    return part | {"by": by.get(scale, by.get(ALL))}
 
 
 def _different_at(said: dict[str, Any], scale: str, where: str) -> str | None:
