@@ -102,7 +102,7 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
         ({"parts": [{"says": "so"}]}, "'parts.0': give 'by', the name of a comparison, or 'not_tested', why"),
         ({"supporting": [BARELY], "parts": [{"says": "so", "by": "x"}]}, "'x': it decides, and must say why"),
         ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
-        ({"parts": [{"says": "so", "by": {"bnch": "primary"}}]}, "parts: there is no scale 'bnch' (did you mean 'bench'"),
+        ({"parts": [{"says": "so", "by": {"bnch": "primary"}}]}, "parts: there is no scale 'bnch' (did you mean"),
         ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
     ],
 )
