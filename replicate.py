@@ -17,10 +17,12 @@ are all that is needed.
 
 import difflib
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -118,6 +120,7 @@ def run(venv: Path, arguments: "list[str]") -> None:
         command = ["-m", "shared.pipeline", *arguments]
     else:
         let_dvc_work_without_git()
+        remove_broken_locks(ROOT / ".dvc")
         command = ["-m", "dvc", *(arguments[word == "dvc" :] or ["repro", "report@" + PAPER])]
     say(" ".join(command[1:]))
     if not arguments:
@@ -134,6 +137,20 @@ def let_dvc_work_without_git() -> None:
         say("note: this is no git checkout; dvc metrics diff, params diff and exp need one, all else works")
         say("note: after a git init, remove .dvc/config.local")
         local.write_text("[core]\n    no_scm = true\n", encoding="utf-8")
+
+
+def remove_broken_locks(folder: Path) -> None:
+    """Remove DVC's list of locks where an interrupt has cut it off while DVC wrote it: DVC would refuse to start."""
+    locks = folder / "tmp" / "rwlock"
+    for seconds in (0.5, 0):  # another DVC may be writing it
+        try:
+            json.loads(locks.read_text(encoding="utf-8"))
+            return
+        except FileNotFoundError:
+            return
+        except ValueError:
+            time.sleep(seconds)
+    locks.unlink()
 
 
 def continue_with_supported_python(arguments: "list[str]") -> None:

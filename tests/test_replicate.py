@@ -209,6 +209,19 @@ def test_outside_of_git_dvc_is_told_so_once(project: Project) -> None:
     assert "this is no git checkout" not in project.start("status").stdout
 
 
+@pytest.mark.parametrize("left", ["", '{"write": {"runs/a": '])
+def test_a_list_of_locks_that_is_cut_off_is_removed_and_a_whole_one_stays(left: str, tmp_path: Path) -> None:
+    locks = tmp_path / "tmp" / "rwlock"
+    replicate.remove_broken_locks(tmp_path)
+    locks.parent.mkdir()
+    locks.write_text('{"write": {}, "read": {}}')
+    replicate.remove_broken_locks(tmp_path)
+    assert locks.exists()
+    locks.write_text(left)
+    replicate.remove_broken_locks(tmp_path)
+    assert not locks.exists()
+
+
 def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "tiny")
     done = project.start("--help")

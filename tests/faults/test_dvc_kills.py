@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from replicate import remove_broken_locks
 from shared.pipeline.code import CACHE
 from tests.faults.killing import AGAIN, Undisturbed
 from tests.faults.marks import marks
@@ -83,6 +84,7 @@ def test_a_killed_dvc_leaves_no_process_and_no_lock(
     for number_of_start in range(AGAIN):
         if status == 0:
             break
+        remove_broken_locks(pipeline.project / ".dvc")
         started = pipeline.start(f"{number.name}-{target}-again{number_of_start}")
         status = started.end()
     assert status == 0, started.printed()
