@@ -7,7 +7,7 @@ from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES
 
-SIZES = (100, 1000, 10_000)
+SIZES = (100, 1000, 10_000, 60_000)
 FIGURES = [
     Shows(
         Growth([{size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")]),
@@ -23,6 +23,7 @@ FIGURES = [
                 "100 pictures": ["vit-100", "cnn-100"],
                 "1,000 pictures": ["vit-1000", "cnn-1000"],
                 "10,000 pictures": ["vit-10000", "cnn-10000", "pooled", "no-positions", "positions-2d"],
+                "all pictures": ["vit-60000", "cnn-60000"],
             },
             CURVES,
         ),
