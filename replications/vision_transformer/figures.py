@@ -32,7 +32,7 @@ class Growth(Exhibit):
     """A figure ``growth.png`` of accuracies against the number of training pictures, a line for each kind of network.
 
     Attributes:
-        lines: of each kind the variants by their number of training pictures; the last one names the line.
+        lines: of each kind the variants by their number of training pictures; the largest that was run names the line.
     """
 
     lines: Sequence[Mapping[int, str]]
@@ -47,17 +47,15 @@ class Growth(Exhibit):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if every line has two points."""
-        points = [
-            {float(count): [of["accuracy"] for of in results[name].metrics.values()]
-             for count, name in line.items() if name in results and results[name].seeds}
-            for line in self.lines
-        ]  # fmt: skip
-        if min(map(len, points)) < 2:
+        lines = [{n: results[name] for n, name in line.items() if name in results} for line in self.lines]
+        lines = [{n: of for n, of in line.items() if of.seeds} for line in lines]
+        if min(map(len, lines)) < 2:
             return ()
+        points = [{float(n): [m["accuracy"] for m in of.metrics.values()] for n, of in line.items()} for line in lines]
         path = folder / "growth.png"
         with drawing(path, height=3.2) as canvas:
             axes = canvas.subplots()
-            runs = [results[[*line.values()][-1]] for line in self.lines]
+            runs = [[*line.values()][-1] for line in lines]
             plot_curves(axes, runs, points, marked=True)
             place_ticks(axes, sorted({x for line in points for x in line}), log=True)
             axes.set(xlabel="Training pictures", ylabel="Accuracy, %")

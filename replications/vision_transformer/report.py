@@ -20,10 +20,8 @@ FIGURES = [
     Shows(
         LearningCurves(
             {
-                "100 pictures": ["vit-100", "cnn-100"],
-                "1,000 pictures": ["vit-1000", "cnn-1000"],
-                "10,000 pictures": ["vit-10000", "cnn-10000", "pooled", "no-positions", "positions-2d"],
-                "all pictures": ["vit-60000", "cnn-60000"],
+                **{f"{size:,} pictures": [f"vit-{size}", f"cnn-{size}"] for size in SIZES},
+                "Class token and positions": ["vit-10000", "pooled", "no-positions", "positions-2d"],
             },
             CURVES,
         ),
