@@ -44,14 +44,14 @@ BUDGETS = {
     ("shared/vision",): (270, 180),
     ("shared/metrics",): (804, 720),
     ("shared/training",): (962, 600),
-    ("shared/claims",): (1616, 1350),
+    ("shared/claims",): (1625, 1350),
     ("shared/tasks",): (4795, 3600),
     ("shared/reports",): (3117, 1900),
     ("shared/pipeline",): (3037, 1500),
     ("replications",): (5572, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (195, 120),
-    ("tests",): (29604, 22000),
+    ("tests",): (29621, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

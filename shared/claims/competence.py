@@ -116,6 +116,12 @@ def is_missing(how: str, kind: str, verdict: str) -> bool:
     )
 
 
+def best_value(metric: str, *, up: bool) -> float:
+    """The largest or the least value that a measure can have; of a loss, whose least is unknown, 0."""
+    of = measure(metric)
+    return of.most if up else 1.0 if of.corpus is perplexity else 0.0
+
+
 def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> Check:
     """Whether the side that is to be beaten left room for an effect that matters, where none was found.
 
@@ -133,8 +139,7 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
     else:
         rival, up, steps = comparison.variants[-1], comparison.kind == "greater", 1
     than = comparison.than if isinstance(comparison, Sides) else None
-    of, value = measure(comparison.metric), sides[rival] if than is None else than
-    best = of.most if up else 1.0 if of.corpus is perplexity else 0.0  # the least possible loss is unknown
+    value, best = sides[rival] if than is None else than, best_value(comparison.metric, up=up)
     if not math.isfinite(best) or (comparison.scale == "log" and best <= 0.0):
         return Check("room", "not asked", "there is no best value")
     ends = np.log((best, value)) if comparison.scale == "log" else np.array((best, value))

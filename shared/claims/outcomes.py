@@ -8,15 +8,17 @@ from typing import Any, Literal, get_args
 
 from shared.claims import schema
 from shared.claims.attempts import History, can_decide
-from shared.claims.competence import Check, Learned
+from shared.claims.competence import Check, Learned, best_value
 from shared.claims.rules import LEARNED
 from shared.claims.scales import SCALES
+from shared.metrics.registry import measure
 
 Verdict = Literal["reproduced", "in part", "mixed", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
 """Of a comparison or a claim: in part, if not all that it says is reproduced; mixed, if scales or designs differ."""
 Sort = Literal["experiment", "demonstration", "identity"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
-"""Evidence where both sides could do the task; where a limit built into one of them is shown; and mathematics."""
+"""Evidence where both sides could do the task; where a limit built into one of them is shown, or both do it so well
+that no difference could matter; and mathematics."""
 Confirmed = Literal["confirmed", "not confirmed", "one run", ""]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 Evidence = Literal["paper's data", "standard data", "own data", "generated", "measured"]
@@ -112,6 +114,15 @@ class Outcome:
         """Whether there were runs to judge."""
         return self.verdict != "not tested"
 
+    @property
+    def saturated(self) -> bool:
+        """Whether both sides of an equality are so near to the best possible value that nothing could matter."""
+        better = measure(self.metric).better if self.kind == "equal" and self.scale == "plain" else None
+        if better is None or self.relevant is None or len(self.sides) < 2:
+            return False
+        best = best_value(self.metric, up=better == "higher")
+        return all(abs(best - value) < self.relevant for value in self.sides.values())
+
     def to_json(self) -> dict[str, Any]:
         """All of it, but an empty base."""
         return {name: value for name, value in asdict(self).items() if name != "base" or value}
@@ -172,7 +183,7 @@ class Decision:
             return "identity"
         learned = (*self.learned, *(each for part in self.parts for each in part.learned))
         unable = any(each.exempt and each.reached < LEARNED * each.seeds for each in learned)
-        return "demonstration" if unable else "experiment"
+        return "demonstration" if unable or self.lead.saturated else "experiment"
 
     @property
     def lead(self) -> Outcome | None:

@@ -350,6 +350,27 @@ def test_what_a_side_that_is_exempt_cannot_do_is_a_demonstration(reached, sort):
     assert decided(pair(9 + SPREAD, reached + SPREAD), floors=floors).sort == sort
 
 
+@pytest.mark.parametrize(
+    ("metric", "kind", "sides", "saturated"),
+    [
+        ("accuracy", "equal", (99.5, 99.9), True), ("accuracy", "equal", (97.0, 99.9), False),
+        ("bits", "equal", (0.3, 0.0), True), ("bits", "equal", (1.3, 1.3), False),
+        ("score", "equal", (0.0, 0.0), False), ("accuracy", "greater", (99.9, 99.5), False),
+    ],
+)  # fmt: skip
+def test_an_equality_is_saturated_where_both_sides_are_near_the_best_value(metric, kind, sides, saturated):
+    outcome = decided(pair([9] * 5, [9] * 5)).lead
+    named = dict(zip("ab", sides, strict=True))
+    assert replace(outcome, metric=metric, kind=kind, sides=named, relevant=1.0).saturated == saturated
+
+
+def test_an_equality_of_sides_that_both_do_the_task_is_a_demonstration():
+    found = decided(pair(9 + SPREAD, 9 + SPREAD), kind="equal")
+    assert found.sort == "experiment"
+    near = replace(found.lead, metric="accuracy", sides={"a": 99.9, "b": 99.8})
+    assert replace(found, outcomes=(near,)).sort == "demonstration"
+
+
 def test_no_floor_is_asked_of_a_study_of_the_task():
     runs = pair([1] * 5, [9] * 5)
     vars(runs[0])["runs"] = {seed: {"updates": 0} for seed in (1, 2, 3, 4, 5)}
