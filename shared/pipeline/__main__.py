@@ -55,6 +55,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "--only": {
         "nargs": "+", "metavar": "variant", "help": "try these, and keep what search.json says of others; default: all"
     },
+    "papers": {"nargs": "*", "metavar": "<paper>", "help": "those that DVC sees, which saves its time; default: all"},
     "--page": {"action": "store_true", "help": "also write reports/tried/<paper>.<variant>.html"},
     "--paper": {"help": "of which alone runs are compared"},
     "--scale": {"choices": SCALES, "help": "default: the scale with the better evidence"},
@@ -102,7 +103,7 @@ COMMANDS = {
     "search": Command(
         "search.search_stage", PAPER, "try what search.yaml of <paper> lists, on pilot seeds", ("--only",)
     ),
-    "use": Command("config.use_scale", "scale", "make <scale> the default one", scaled=False),
+    "use": Command("config.use_scale", "scale", "make <scale> the default one", ("papers",), scaled=False),
     "new": Command(
         "new.new_replication", PAPER, "start the folder of a replication", ("--kind", "--scales"), scaled=False
     ),

@@ -7,7 +7,7 @@ scale, and what the variant changes at this scale. Nothing here imports torch: m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ from shared.claims.scales import SCALES, Scale
 from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.data.cards import leaves
 from shared.errors import ReplicationError
-from shared.pipeline.files import REPLICATIONS, paper_folder, write_text
+from shared.pipeline.files import paper_folder, write_text
 from shared.tasks.kinds import KINDS, papers, part_of
 from shared.tasks.settings import RunConfig
 
@@ -151,27 +151,30 @@ def load_params(path: Path = Path("params.yaml")) -> Params:
     return build(Params, load_yaml(path), where=str(path))
 
 
-def use_scale(scale: str) -> None:
+def use_scale(scale: str, papers: Sequence[str] = ()) -> None:
     """Set ``scale`` in params.yaml, and let DVC see the pipelines of that scale alone (``.dvcignore``).
 
+    Args:
+        scale: the one to be used.
+        papers: those that DVC is to see, with those whose runs they name; all where none is given.
+
     Raises:
-        ReplicationError: there is no such scale, or a file is not as this project has it; nothing has changed then.
+        ReplicationError: there is no such scale or paper, or a file is not as this project has it; nothing has changed
+            then.
     """
     check_name(scale, SCALES, "there is no scale")
     listed = load_params().papers
+    seen = {*papers, *(other.partition("/")[0] for paper in papers for other in ScaleFile(paper, scale).others)}
     params, ignored = Path("params.yaml"), Path(".dvcignore")
     if not ignored.is_file():
         raise ReplicationError(f"{ignored} is not there; take it back with 'git checkout {ignored}'.")
     text, found = re.subn(r"(?m)^scale: .*$", f"scale: {scale}", params.read_text(encoding="utf-8"))
     if found != 1:
-        raise ReplicationError(
-            f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}' on one line, "
-            "without quotes around the key."
-        )
-    seen = r"(?m)^(!/replications/\*/)[^/]+(/dvc\.yaml)$"
-    write_text(ignored, re.sub(seen, rf"\g<1>{scale}\g<2>", ignored.read_text(encoding="utf-8")))
+        raise ReplicationError(f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}'.")
+    lines = "".join(f"!/replications/{paper}/{scale}/dvc.yaml\n" for paper in sorted(seen) or "*")
+    write_text(ignored, re.sub(r"(?m)(^!/replications/.*\n)+", lines, ignored.read_text(encoding="utf-8")))
     write_text(params, text)
-    there = ", ".join(paper for paper in listed if (REPLICATIONS / paper / scale / "params.yaml").is_file())
+    there = ", ".join(paper for paper in papers or listed if scale in scales_of(paper))
     print(f"scale: {scale}; dvc repro report@<paper> makes the report of {there or 'no paper yet'}")
 
 

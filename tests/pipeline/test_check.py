@@ -257,7 +257,12 @@ def test_the_used_scale_alone_is_in_dvcs_sight(project):
         assert f"scale: {scale}\n" in (project / "params.yaml").read_text()
         lines = [line for line in (project / ".dvcignore").read_text().splitlines() if "dvc.yaml" in line]
         assert lines == ["/replications/*/*/dvc.yaml", f"!/replications/*/{scale}/dvc.yaml"]
-    assert main(["use", "quik"]) == 2
+    assert main(["use", "quik"]) == main(["use", "quick", "bahdnau"]) == 2
+    assert main(["use", "bench", "transformer"]) == 0
+    seen = [line for line in (project / ".dvcignore").read_text().splitlines() if line.startswith("!")]
+    assert seen == [f"!/replications/{paper}/bench/dvc.yaml" for paper in ("bahdanau", "luong", "transformer")]
+    assert main(["use", "quick"]) == 0
+    assert (project / ".dvcignore").read_text() == (ROOT / ".dvcignore").read_text()
 
 
 @pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick", None])
