@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +32,14 @@ class Growth(Exhibit):
     """A figure ``growth.png`` of accuracies against the number of training pictures, a line for each kind of network.
 
     Attributes:
-        lines: of each kind the variants by their number of training pictures; the largest that was run names the line.
+        lines: of each kind the variant whose name the line has, to its variants by their number of training pictures.
     """
 
-    lines: Sequence[Mapping[int, str]]
+    lines: Mapping[str, Mapping[int, str]]
 
     def variants(self) -> Sequence[str]:
         """Those of all lines."""
-        return [variant for line in self.lines for variant in line.values()]
+        return [variant for line in self.lines.values() for variant in line.values()]
 
     def measures(self) -> Sequence[str]:
         """The accuracy."""
@@ -47,7 +47,7 @@ class Growth(Exhibit):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if every line has two points."""
-        lines = [{n: results[name] for n, name in line.items() if name in results} for line in self.lines]
+        lines = [{n: results[name] for n, name in line.items() if name in results} for line in self.lines.values()]
         lines = [{n: of for n, of in line.items() if of.seeds} for line in lines]
         if min(map(len, lines)) < 2:
             return ()
@@ -55,7 +55,7 @@ class Growth(Exhibit):
         path = folder / "growth.png"
         with drawing(path, height=3.2) as canvas:
             axes = canvas.subplots()
-            runs = [[*line.values()][-1] for line in lines]
+            runs = [replace([*of.values()][-1], variant=name) for name, of in zip(self.lines, lines, strict=True)]
             plot_curves(axes, runs, points, marked=True)
             place_ticks(axes, sorted({x for line in points for x in line}), log=True)
             axes.set(xlabel="Training pictures", ylabel="Accuracy, %")

@@ -10,7 +10,7 @@ from shared.tasks.classification.figures import CURVES
 SIZES = (100, 1000, 10_000, 60_000)
 FIGURES = [
     Shows(
-        Growth([{size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")]),
+        Growth({f"{kind}-10000": {size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")}),
         claim="D21-C2", counterpart="Figure 4",
     ),
     Shows(
