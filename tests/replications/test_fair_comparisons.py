@@ -20,7 +20,7 @@ DIFFER = {
     "performer * C21-C5": ["model.swap_at", "training.updates", "training.schedule.*"],
     "reformer quick *": ["evaluation.swapped*"],  # looks at a model with other rounds of hashing
     "self_attentive bench *": ["evaluation.deletion*", "model.b"],
-    "set_transformer quick *": ["model.width"],  # as wide as makes parameters as many
+    "set_transformer * *": ["model.width"],  # as wide as makes parameters as many
     "show_attend_tell bench X15-C2": ["model.gate"],
     "transformer * V17-C[23]": ["model.d_[kv]"],
     "transformer * V17-C7": ["model.positions.count"],
