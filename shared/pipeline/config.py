@@ -172,7 +172,7 @@ def use_scale(scale: str, papers: Sequence[str] = ()) -> None:
     if found != 1:
         raise ReplicationError(f"{params}: {found} lines begin with 'scale: ' instead of one; write 'scale: {scale}'.")
     lines = "".join(f"!/replications/{paper}/{scale}/dvc.yaml\n" for paper in sorted(seen) or "*")
-    write_text(ignored, re.sub(r"(?m)(^!/replications/.*\n)+", lines, ignored.read_text(encoding="utf-8")))
+    write_text(ignored, re.sub(r"(?m)(^!/replications/.*/dvc\.yaml\n?)+", lines, ignored.read_text(encoding="utf-8")))
     write_text(params, text)
     there = ", ".join(paper for paper in papers or listed if scale in scales_of(paper))
     print(f"scale: {scale}; dvc repro report@<paper> makes the report of {there or 'no paper yet'}")

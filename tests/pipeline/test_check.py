@@ -252,17 +252,17 @@ def test_a_scale_that_is_not_there_is_named(project):
 
 
 def test_the_used_scale_alone_is_in_dvcs_sight(project):
+    ignored = project / ".dvcignore"
     for scale in ("smoke", "paper_scale", "quick"):
         assert main(["use", scale]) == 0
         assert f"scale: {scale}\n" in (project / "params.yaml").read_text()
-        lines = [line for line in (project / ".dvcignore").read_text().splitlines() if "dvc.yaml" in line]
+        lines = [line for line in ignored.read_text().splitlines() if "dvc.yaml" in line]
         assert lines == ["/replications/*/*/dvc.yaml", f"!/replications/*/{scale}/dvc.yaml"]
-    assert main(["use", "quik"]) == main(["use", "quick", "bahdnau"]) == 2
-    assert main(["use", "bench", "transformer"]) == 0
-    seen = [line for line in (project / ".dvcignore").read_text().splitlines() if line.startswith("!")]
+    assert [main(["use", *words.split()]) for words in ("quik", "quick bahdnau", "bench transformer")] == [2, 2, 0]
+    seen = [line for line in ignored.read_text().splitlines() if line.startswith("!")]
     assert seen == [f"!/replications/{paper}/bench/dvc.yaml" for paper in ("bahdanau", "luong", "transformer")]
-    assert main(["use", "quick"]) == 0
-    assert (project / ".dvcignore").read_text() == (ROOT / ".dvcignore").read_text()
+    ignored.write_text(ignored.read_text().rstrip("\n"))  # as some editors leave it
+    assert (main(["use", "quick"]), ignored.read_text()) == (0, (ROOT / ".dvcignore").read_text())
 
 
 @pytest.mark.parametrize("line", ['"scale": quick', "scale:\n  quick", None])
