@@ -21,30 +21,6 @@ def test_alignment_agreement_of_a_worked_example():
         assert of.of([example, {}, example]) == pytest.approx(value)
 
 
-def test_brackets_are_scored_by_their_sums_per_cent():
-    examples = [{"brackets": [3, 4, 4]}, {"brackets": [0, 0, 2]}]
-    values = corpus_values(examples)
-    assert values["bracket_precision"] == pytest.approx(100 * 3 / 4)
-    assert values["bracket_recall"] == pytest.approx(100 * 3 / 6)
-    assert values["bracket_f1"] == pytest.approx(100 * 6 / 10)
-    assert values.keys() == {"bracket_precision", "bracket_recall", "bracket_f1"}
-    assert MEASURES["bracket_precision"].of(examples[1:]) == 0.0
-    assert np.isnan(MEASURES["bracket_precision"].of([{"brackets": [0, 0, 0]}]))
-
-
-def test_what_no_example_carries_has_no_value():
-    assert MEASURES["bleu"].of([{"id": "test-1"}]) is None
-    assert MEASURES["chrf"].of([{"id": "test-1"}]) is None
-    assert corpus_values([{"exact": 1}, {"exact": 0}]) == {"exact_match": 0.5}
-
-
-def test_bleu_without_unk_is_of_sentences_that_have_none():
-    known, other = ({"bleu_known": [9, 9, 9, 8, 7, 6, 9, 8, 7, 6], "unknown": unknown} for unknown in (False, True))
-    assert MEASURES["bleu_known"].of([known]) == pytest.approx(100)
-    assert MEASURES["bleu_known"].of([known, other | {"bleu_known": [0] * 10}]) == pytest.approx(100)
-    assert MEASURES["bleu_known"].of([other]) is None
-
-
 def test_moses_bleu_is_not_smoothed():
     sums = np.array([4.0, 4, 3, 2, 1, 0, 4, 3, 2, 1])
     for name in ("bleu_tokenized", "bleu_tokenized_replaced", "bleu_compounds", "bleu_compounds_replaced"):
@@ -65,24 +41,6 @@ CLASSIFIED = [
      "evidence": {"mass": 0.9, "found": 1, "words": 1, "length": 5}, "deletion": {"top": 1, "random": 0.5}},
     {"correct": 1, "cross_entropy": 1.0},
 ]  # fmt: skip
-
-
-def test_texts_classified_are_counted_alike():
-    assert corpus_values(CLASSIFIED) == pytest.approx(
-        {
-            "accuracy": 200 / 3,
-            "cross_entropy": 1.0,
-            "redundancy": 0.5,
-            "focus": 0.5,
-            "penalty": 1.5,
-            "evidence_mass": 0.7,
-            "evidence_found": (2 / 4 + 1) / 2,
-            "evidence_chance": (4 / 40 + 1 / 5) / 2,
-            "accuracy_top_deleted": 50,
-            "accuracy_random_deleted": 75,
-            "deletion_effect": 25,
-        }
-    )
 
 
 CAPTIONED = [
@@ -107,64 +65,66 @@ CAPTIONED = [
 ]  # fmt: skip
 
 
-def test_captions_are_scored_by_sums_over_images_and_words():
-    precisions = [6 / 8, 3 / 6, 2 / 4, 1 / 2]
-    means = {f"bleu{n}": 100 * math.prod(precisions[:n]) ** (1 / n) for n in range(1, 5)}
-    assert corpus_values(CAPTIONED) == pytest.approx(
-        means
-        | {
-            "bleu4_penalised": means["bleu4"] * math.exp(1 - 12 / 8),
-            # Half of the words match in precision as in recall; a hypothesis that is its reference has no chunk.
-            "meteor": 50.0,
-            "rouge_l": 50.0,
-            "cider": 100.0,
-            "spice": 15.0,
-            "object_recall": 2 / 6,
-            "object_precision": 2 / 3,
-            "relation_accuracy": 2 / 3,
-            "truth": 100 / 3,
-            "attention_correctness": 2.0 / 4,
-            "attention_correctness_chance": 1.0 / 4,
-            "attention_gain": 1.0 / 4,
-            "pointing_accuracy": 2.0 / 4,
-            "pointing_accuracy_chance": 0.75 / 4,
-            "pointing_gain": 1.25 / 4,
-            "generated_correctness": 1.5 / 3,
-            "gate_content": (0.5 + 0.9) / 2,
-            "gate_function": 0.25,
-            "gate_end": (0.1 + 0.3) / 2,
-            "gate_difference": 0.25,
-        }
-    )
+KNOWN = {"bleu_known": [9, 9, 9, 8, 7, 6, 9, 8, 7, 6], "unknown": False}
+LIKELY = [{"nll": 6.0, "tokens": 4, "references": ["a", "b c"]}, {"nll": 3.0, "tokens": 5}]
+LOSING = {"regions": {"mass": 0.25, "area": 0.5, "hits": 0.0, "centres": 0.5, "words": 1},
+          "gate": {"content": [0.0, 1], "function": [1.0, 1], "end": [1.0, 1]}}  # fmt: skip
+ALONE = {"regions": {"named": 0.0, "others": 0.0, "compared": 0}}
+SEVERAL = {"regions": {"named": 0.75, "others": 1.5, "compared": 3}}
+PRECISIONS = [6 / 8, 3 / 6, 2 / 4, 1 / 2]
+BLEUS = {f"bleu{n}": 100 * math.prod(PRECISIONS[:n]) ** (1 / n) for n in range(1, 5)}
+VALUES = [
+    ([{"exact": 1}, {"exact": 0}], {"exact_match": 0.5}),
+    ([{"brackets": [3, 4, 4]}, {"brackets": [0, 0, 2]}],
+     {"bracket_precision": 100 * 3 / 4, "bracket_recall": 100 * 3 / 6, "bracket_f1": 100 * 6 / 10}),
+    (CLASSIFIED, {
+        "accuracy": 200 / 3, "cross_entropy": 1.0, "redundancy": 0.5, "focus": 0.5, "penalty": 1.5,
+        "evidence_mass": 0.7, "evidence_found": (2 / 4 + 1) / 2, "evidence_chance": (4 / 40 + 1 / 5) / 2,
+        "accuracy_top_deleted": 50, "accuracy_random_deleted": 75, "deletion_effect": 25,
+    }),
+    # Half of the words match in precision as in recall; a hypothesis that is its reference has no chunk.
+    (CAPTIONED, BLEUS | {"bleu4_penalised": BLEUS["bleu4"] * math.exp(1 - 12 / 8), "meteor": 50.0} | {
+        "rouge_l": 50.0, "cider": 100.0, "spice": 15.0, "object_recall": 2 / 6, "object_precision": 2 / 3,
+        "relation_accuracy": 2 / 3, "truth": 100 / 3, "attention_correctness": 2.0 / 4,
+        "attention_correctness_chance": 1.0 / 4, "attention_gain": 1.0 / 4, "pointing_accuracy": 2.0 / 4,
+        "pointing_accuracy_chance": 0.75 / 4, "pointing_gain": 1.25 / 4, "generated_correctness": 1.5 / 3,
+        "gate_content": (0.5 + 0.9) / 2, "gate_function": 0.25, "gate_end": (0.1 + 0.3) / 2, "gate_difference": 0.25,
+    }),
+]  # fmt: skip
 
 
-def test_captions_that_say_nothing_are_right_about_nothing():
-    silent = corpus_values(CAPTIONED[2:])
-    said = ("object_precision", "relation_accuracy", "generated_correctness")
-    assert {name: silent[name] for name in said} == dict.fromkeys(said, 0.0)
-    assert silent["object_recall"] == 0
-    assert np.isnan(silent["attention_correctness"])
+@pytest.mark.parametrize(("examples", "values"), VALUES)
+def test_values_are_of_summed_statistics_and_of_nothing_that_no_example_carries(examples, values):
+    assert corpus_values(examples) == pytest.approx(values)
 
 
-def test_likelihoods_of_an_image_are_of_all_its_captions():
-    examples = [{"nll": 6.0, "tokens": 4, "references": ["a", "b c"]}, {"nll": 3.0, "tokens": 5}]
-    assert MEASURES["nll_per_sentence"].of(examples) == pytest.approx(9 / 3)
-    assert MEASURES["nll_per_token"].of(examples) == pytest.approx(1.0)
-
-
-def test_gains_may_be_losses():
-    regions = {"mass": 0.25, "area": 0.5, "hits": 0.0, "centres": 0.5, "words": 1}
-    values = corpus_values([{"regions": regions, "gate": {"content": [0.0, 1], "function": [1.0, 1], "end": [1.0, 1]}}])
-    assert (values["attention_gain"], values["pointing_gain"], values["gate_difference"]) == (-0.25, -0.5, -1.0)
-
-
-def test_attention_on_what_is_named_is_compared_in_images_of_several_things():
-    one = {"regions": {"named": 0.0, "others": 0.0, "compared": 0}}
-    several = {"regions": {"named": 0.75, "others": 1.5, "compared": 3}}
-    contrast = MEASURES["attention_contrast"]
-    assert contrast.of([one, several]) == pytest.approx(-0.25)
-    assert contrast.of([one]) == 0
-    assert contrast.of([{}]) is None
+@pytest.mark.parametrize(
+    ("name", "examples", "value"),
+    [
+        ("bleu", [{"id": "test-1"}], None),
+        ("chrf", [{"id": "test-1"}], None),
+        ("bracket_precision", [{"brackets": [0, 0, 2]}], 0.0),
+        ("bracket_precision", [{"brackets": [0, 0, 0]}], math.nan),
+        ("bleu_known", [KNOWN], 100),
+        ("bleu_known", [KNOWN, {"bleu_known": [0] * 10, "unknown": True}], 100),  # of sentences without <unk>
+        ("bleu_known", [KNOWN | {"unknown": True}], None),
+        ("object_recall", CAPTIONED[2:], 0.0),
+        ("object_precision", CAPTIONED[2:], 0.0),  # who says nothing is right about nothing
+        ("relation_accuracy", CAPTIONED[2:], 0.0),
+        ("generated_correctness", CAPTIONED[2:], 0.0),
+        ("attention_correctness", CAPTIONED[2:], math.nan),
+        ("nll_per_sentence", LIKELY, 9 / 3),  # of all captions of an image
+        ("nll_per_token", LIKELY, 1.0),
+        ("attention_gain", [LOSING], -0.25),
+        ("pointing_gain", [LOSING], -0.5),
+        ("gate_difference", [LOSING], -1.0),
+        ("attention_contrast", [ALONE, SEVERAL], -0.25),  # in images of several things
+        ("attention_contrast", [ALONE], 0),
+        ("attention_contrast", [{}], None),
+    ],
+)
+def test_a_measure_has_a_value_that_is_no_number_or_none(name, examples, value):
+    assert MEASURES[name].of(examples) == (None if value is None else pytest.approx(value, nan_ok=True))
 
 
 def test_measures_know_what_they_judge():
