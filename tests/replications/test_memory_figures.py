@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 
 from replications.transformer_xl.context_length import relative_effective_context_length
 from replications.transformer_xl.figures import (
@@ -66,7 +65,7 @@ def cells(table):
     return [[plain_text(cell) for cell in row] for row in table.rows]
 
 
-def test_the_figures_come_in_order_and_those_asked_for_only_and_the_same_again(report, results, tmp_path):
+def test_the_figures_come_in_order_and_those_asked_for_only(report):
     folder, blocks = report
     names = [block.path.name for block in blocks if isinstance(block, Figure)]
     assert names == [
@@ -74,10 +73,6 @@ def test_the_figures_come_in_order_and_those_asked_for_only_and_the_same_again(r
         "contexts_bible.png", "speed_evaluation-speed.png",
     ]  # fmt: skip
     assert sorted(path.name for path in folder.glob("*.png")) == sorted(names)
-    draw_all(ASKED, results, tmp_path)
-    for name in names:
-        assert imread(folder / name).shape[1] == 1400
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_the_memory_that_a_variant_is_judged_with_is_one_of_the_lengths(results):
