@@ -37,53 +37,6 @@ def estimate_mean(scores, rng, resamples=800, drawn=None):
     return over_seeds(*resample(functions, one_stratum(scores.shape[1]), rng, resamples), rng, drawn)
 
 
-def width(estimate):
-    low, high = estimate.interval()
-    return high - low
-
-
-@pytest.mark.parametrize("seeds", [2, 5, 8, 12])
-def test_over_seeds_alone_is_the_t_interval(seeds):
-    values = np.random.default_rng(seeds).normal(3.0, 2.0, size=seeds)
-    found = over_seeds(values, np.repeat(values[:, None], 100_000, axis=1), generator("t"))
-    expected = stats.t.interval(0.95, seeds - 1, values.mean(), stats.sem(values))
-    assert found.value == pytest.approx(values.mean())
-    assert found.interval() == pytest.approx(expected, abs=0.03 * np.ptp(expected))
-
-
-@pytest.mark.parametrize("seeds", [5, 12])
-def test_the_p_value_over_seeds_is_that_of_the_t_test(seeds):
-    values = np.random.default_rng(seeds).normal(0.8, 1.0, size=seeds)
-    found = over_seeds(values, np.repeat(values[:, None], 100_000, axis=1), generator("p"))
-    for bound in (0.0, 0.3, 1.5):
-        above = stats.ttest_1samp(values, bound, alternative="greater").pvalue
-        assert found.p_at_most(bound) == pytest.approx(above, rel=0.1, abs=3e-4)
-        assert found.p_at_least(bound) == pytest.approx(1.0 - above, rel=0.1, abs=3e-4)
-
-
-def test_over_examples_alone_is_their_t_interval():
-    """Seeds that agree in all but a constant; twelve examples, of which a plain bootstrap makes too narrow a one."""
-    row = np.random.default_rng(3).normal(size=12)
-    found = estimate_mean(np.stack([row] * 5), generator("e"), 40_000, drawn=12).interval()
-    expected = stats.t.interval(0.95, 11, row.mean(), stats.sem(row))
-    assert found == pytest.approx(expected, abs=0.04 * np.ptp(expected))
-
-
-def test_many_examples_need_no_wider_draws():
-    row = np.random.default_rng(4).normal(size=2_000)
-    plain, wider = (estimate_mean(np.stack([row] * 5), generator("m"), 4_000, drawn) for drawn in (None, 2_000))
-    assert width(wider) == pytest.approx(width(plain), rel=0.02)
-
-
-def test_seeds_and_examples_join():
-    """Their variances add up where examples are hard for all seeds alike."""
-    rng = np.random.default_rng(12)
-    hard, shift = rng.normal(size=400), rng.normal(scale=0.05, size=(40, 1))
-    found = estimate_mean(hard + shift, generator("both"), 20_000)
-    error = np.sqrt(hard.var() / 400 + shift.var(ddof=1) / 40)
-    assert width(found) == pytest.approx(2 * 1.96 * error, rel=0.05)
-
-
 def test_chance_between_seed_and_example_is_counted_once():
     """With no shared difficulty, the interval is the plain t interval of the seeds, no wider."""
     scores = np.random.default_rng(5).normal(size=(3, 400))
