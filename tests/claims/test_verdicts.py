@@ -11,10 +11,9 @@ from tests.claims.made_runs import UNIT, decided, made, pair
 SIX = tuple("abcdef")
 
 
-def of(value, **changes):
-    """(verdict, how) of an effect with a standard error of 0.045, where 1 matters."""
-    found = decided(pair(value), **changes).lead
-    return found.verdict, found.how
+def outcome(effect, spread=0.1, **changes):
+    """Of an effect, by default with a standard error of 0.045, where 1 matters."""
+    return decided(pair(effect, spread), **changes).lead
 
 
 @pytest.mark.parametrize(
@@ -50,10 +49,18 @@ def of(value, **changes):
         (-2.0, {"scale": "log", "relevant": 1.5, "kind": "less"}, ("reproduced", "")),
         (2.0, {"variants": ("a",), "than": 4.0}, ("reproduced", "")),
         (2.0, {"variants": ("a",), "than": 7.0}, ("contradicted", "opposite")),
+        # What every seed repeats is certain, such as a count of operations: its interval has no width.
+        (2.0, {"spread": 0.0}, ("reproduced", "")),
+        (1.0, {"spread": 0.0}, ("reproduced", "")),
+        (0.5, {"spread": 0.0}, ("contradicted", "real but too small to matter")),
+        (0.0, {"spread": 0.0}, ("contradicted", "no effect that matters")),
+        (-1.0, {"spread": 0.0}, ("contradicted", "opposite")),
     ],
 )
 def test_the_table(effect, changes, expected):
-    assert of(effect, **changes) == expected
+    found = outcome(effect, **changes)
+    assert (found.verdict, found.how) == expected
+    assert "spread" not in changes or found.interval == pytest.approx((effect, effect))
 
 
 def test_a_correlation_that_is_undefined_in_a_seed_says_so():
@@ -93,20 +100,3 @@ def test_on_the_log_scale_ratios_are_shown():
     assert low < lead.effect < high
     assert lead.effect == pytest.approx(2.0, abs=0.01)
     assert lead.per_seed == pytest.approx((8.0 + 0.1 * UNIT) / 4.0)
-
-
-@pytest.mark.parametrize(
-    ("effect", "verdict", "how"),
-    [
-        (2.0, "reproduced", ""),
-        (1.0, "reproduced", ""),
-        (0.5, "contradicted", "real but too small to matter"),
-        (0.0, "contradicted", "no effect that matters"),
-        (-1.0, "contradicted", "opposite"),
-    ],
-)
-def test_a_measurement_that_every_seed_repeats_is_certain(effect, verdict, how):
-    """Such as a count of operations: its interval has no width."""
-    found = decided(pair(effect, 0.0)).lead
-    assert (found.verdict, found.how) == (verdict, how)
-    assert found.interval == (pytest.approx(effect), pytest.approx(effect))
