@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from shared.claims.results import load_results
-from shared.reports.document import Bullets, Details, Paragraph, Table, plain_text
+from shared.reports.document import plain_text
 from shared.reports.plans import Frozen, deciding_records, end_of, plan_blocks, since_frozen, stale_variants, standing
 from tests.synthetic_runs import Variant, build, change_json
 
@@ -24,23 +24,6 @@ from tests.synthetic_runs import Variant, build, change_json
 )
 def test_the_end_of_what_was_tried_is_known(values, best, end):
     assert end_of(values, best) == end
-
-
-def test_what_was_tried_stands_in_a_table():
-    key = "training.optimizer.learning_rate"
-    trials = [{"value": 0.1, "loss": 2.0}, {"value": 0.2, "loss": 1.0}, {"value": 0.4, "loss": None}]
-    variants = {name: {"best": best, "trials": trials} for name, best in (("inner", 0.2), ("outer", 0.4))}
-    groups = [{"key": key, "values": [0.1, 0.2, 0.4], "variants": variants, "updates": 1600}]
-    used, reasons = {(key, "inner"): 0.2, (key, "outer"): 0.1}, ["outer has a value of its own."]
-    folded = plan_blocks(Frozen(search={"seeds": [101], "groups": groups}, used=used, reasons=reasons), ["C1"])[-1]
-    assert isinstance(folded, Details)
-    said = [plain_text(block.text) for block in folded.blocks if isinstance(block, Paragraph)]
-    assert said[1] == f"{key}, in trials of 1,600 updates:"
-    [table] = [block for block in folded.blocks if isinstance(block, Table)]
-    assert [row[1:] for row in table.rows] == [
-        ["2", "1", "diverged", "0.2", "0.2"], ["2", "1", "diverged", "0.4, the largest tried", "0.1"]
-    ]  # fmt: skip
-    assert [block.items for block in folded.blocks if isinstance(block, Bullets)] == [reasons]
 
 
 DAYS = [{"commit": "a" * 40, "date": f"2026-01-0{day}T00:00:00+00:00"} for day in (1, 3)]

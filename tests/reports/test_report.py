@@ -36,6 +36,7 @@ QUICK = {
     "frozen": Frozen(
         {"commit": "3f2c9d1e5b7a00", "date": "2026-11-22T10:00:00+00:00", "claims": {"T99-C1": {}, "T99-C9": {}}},
         SEARCH, {"T99-C2": ("the settings of rnnencdec-30",)}, {("training.optimizer.rate", "rnnsearch-50"): 0.2},
+        ["It has a value of its own."],
     ),
 }  # fmt: skip
 FLOOR = {"metric": "nll_per_token", "at_most": 0.1, "because": "the words are known",
@@ -182,7 +183,9 @@ def test_every_seed_is_folded_away(folder):
         "Of 1 experiment: **1 inconclusive**. Of 2 demonstrations: **1 reproduced, 1 contradicted**. "
         "Of 2 identities: **1 verified, 1 refuted**. Not tested: 2.",
         "frozen on 2026-11-22 at commit `3f2c9d1e5b7a`. No longer made of its claims: T99-C9.",
+        "`training.optimizer.rate`, in trials of 400 updates:",
         "| `rnnsearch-50` | 1.5 | diverged | 0.1, the smallest tried | 0.2 |",
+        "* It has a value of its own.",
         "* `generated`: **NLL per word, nats at most 0.100**. The words are known.",
         "| `generated` | `rnnencdec-50` | 0 of 5 | it has one vector |",
         "| RNNsearch-50\\* | 28.45 |",
