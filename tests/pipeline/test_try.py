@@ -1,9 +1,10 @@
 """The command ``try`` on trained toys of all kinds: what is shown in the terminal and on the page, and errors."""
 
+import html
 import io
 import json
+import re
 import shutil
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -217,26 +218,6 @@ def test_unknown_words_are_named(kind, toy, capsys):
     assert "1 of 2 words is unknown to the model and read as <unk>: xyzzy." in printed
 
 
-class Words(HTMLParser):
-    """Collects the elements of a page and the text outside of scripts and styles."""
-
-    def __init__(self):
-        super().__init__()
-        self.tags, self.text, self.inside = [], "", []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        self.inside.append(tag)
-
-    def handle_endtag(self, tag):
-        while self.inside and self.inside.pop() != tag:
-            pass
-
-    def handle_data(self, data):
-        if not {"script", "style"} & {*self.inside}:
-            self.text += data
-
-
 def test_a_page_holds_the_same_and_escapes_what_a_reader_gives(toy, capsys):
     paper = toy("translation")
     word = first_line(paper, "source").split()[0]
@@ -246,10 +227,8 @@ def test_a_page_holds_the_same_and_escapes_what_a_reader_gives(toy, capsys):
     assert "reports/tried/toy_translation.long.html" in printed
     content = path.read_text()
     assert evil not in content
-    page = Words()
-    page.feed(content)
-    assert evil in page.text
-    assert not any({"src", "href"} & attributes.keys() for tag, attributes in page.tags if tag != "a")
+    assert evil in html.unescape(content)
+    assert not re.search(r"<(?!a\b)\w+ [^>]*\b(src|href)=", re.sub(r"(?s)<(script|style).*?</\1>", "", content))
     (explored,) = explored_maps(content)
     output = next(line for line in printed.splitlines() if line.startswith("Output")).split()[1:]
     assert explored["rows"] == [*output, "</s>"]
@@ -268,10 +247,9 @@ def test_every_kind_has_a_page(kind, text, toy, capsys):
     if text is None:
         text = first_line(paper, "text").strip()
     tried(capsys, paper, " ".join(text.split()[:12]), "--page")
-    page = Words()
-    page.feed(content := (paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text())
+    content = (paper.root / "reports" / "tried" / f"{paper.name}.long.html").read_text()
     assert explored_maps(content)
-    assert ("img" in [tag for tag, _ in page.tags]) == (kind == "captioning")
+    assert ("<img " in content) == (kind == "captioning")
 
 
 def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeypatch):
