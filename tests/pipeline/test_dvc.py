@@ -80,14 +80,6 @@ def test_a_figures_caption_concerns_the_report(project):
     assert set(stages_run(dvc(project, "repro"))) - {"summarize", "report@bahdanau"} == CHECK | {"report"}
 
 
-def test_comments_and_the_code_of_other_papers_run_nothing(project):
-    for path in ("attention/additive.py", "training/run.py", "decoding/beam.py"):
-        append(project / "shared" / path, "# an edit")
-    append(project / "shared" / "attention" / "alignments.py", "edited = True")
-    append(project / "replications" / "luong" / "model.py", "edited = True")
-    assert stages_run(dvc(project, "repro")) == ALWAYS
-
-
 @pytest.mark.parametrize(
     ("path", "stage"),
     [("attention/additive.py", "train"), ("layers/gated_recurrence.py", "train"), ("decoding/beam.py", "evaluate")],
