@@ -67,6 +67,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of a new project of toy papers, which becomes the current folder."""
+    from tests.pipeline.toys import enter, write_project
+
+    enter(write_project(tmp_path / "project"), monkeypatch)
+    return Path.cwd()
+
+
+@pytest.fixture
 def fake_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
     """Put a Python script on an otherwise empty PATH under a program's name; its calls are logged.
 

@@ -14,25 +14,22 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import link_pipeline
 from shared.pipeline.plan import content
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.toys import enter, write_project
 
 TRAINED, NAMING = "toy_sequences", "toy_naming"
 OTHER = f"{TRAINED}/short"
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(toys):
     """Two toy papers; the claim of the second compares with the first one's `short`."""
-    root = write_project(tmp_path / "project")
-    enter(root, monkeypatch)
-    shutil.copytree(root / "replications" / TRAINED, root / "replications" / NAMING)
-    change_yaml(root / "params.yaml", lambda content: content["papers"].append(NAMING))
+    shutil.copytree(toys / "replications" / TRAINED, toys / "replications" / NAMING)
+    change_yaml(toys / "params.yaml", lambda content: content["papers"].append(NAMING))
     for paper in (TRAINED, NAMING):
-        link_pipeline(root / "replications" / paper / "smoke")
+        link_pipeline(toys / "replications" / paper / "smoke")
     change(lambda content: content.update(paper=NAMING, others=[OTHER]))
-    claims = root / "replications" / NAMING / "claims.yaml"
+    claims = toys / "replications" / NAMING / "claims.yaml"
     change_yaml(claims, lambda content: content["claims"][0]["primary"].update(variants=["long", OTHER]))
-    return root
+    return toys
 
 
 def change(mend):

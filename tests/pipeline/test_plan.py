@@ -16,17 +16,14 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import write_json
 from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history
 from tests.pipeline.scratch import change_yaml, commit
-from tests.pipeline.toys import enter, write_project
 
 PAPER = "toy_sequences"
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(toys):
     """The folder of a toy paper with a quick scale of five seeds, and a variant of twice the updates."""
-    root = write_project(tmp_path / "project")
-    enter(root, monkeypatch)
-    folder = root / "replications" / PAPER
+    folder = toys / "replications" / PAPER
     change_yaml(folder / "claims.yaml", lambda content: floor_of(content, at_most=9.0))
     for scale in ("quick", "bench", "paper_scale"):
         shutil.copytree(folder / "smoke", folder / scale)

@@ -17,7 +17,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.show import list_runs, show_claim, state
 from shared.tasks.kinds import papers
-from tests.pipeline.toys import Paper, enter, write_project
+from tests.pipeline.toys import Paper
 
 
 @pytest.fixture
@@ -70,9 +70,8 @@ def test_one_paper_is_listed_with_its_tasks_and_the_reasons_for_what_is_left_out
     assert main(["list", "luomg"]) == 2
 
 
-def test_what_is_trained_and_judged_is_counted(tmp_path, monkeypatch):
-    paper = Paper("sequences", write_project(tmp_path / "project"))
-    enter(paper.root, monkeypatch)
+def test_what_is_trained_and_judged_is_counted(toys):
+    paper = Paper("sequences", toys)
     settings = ScaleFile(paper.name, "smoke")
     assert (state(settings, "long"), state(settings, "unread")) == (("0/0 of 2", ""), ("–", ""))
     for seed in (3, 4):

@@ -7,20 +7,14 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.runs import chosen_seeds, marks_of, refusing_other_weights, train_seed
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.toys import SEEDS, SMOKE, Paper, enter, write_project
-
-
-def prepared(root, patch):
-    """A prepared paper in a new project, which becomes the current folder."""
-    enter(write_project(root), patch)
-    toy = Paper("classification", root)
-    toy.prepare()
-    return toy
+from tests.pipeline.toys import SEEDS, SMOKE, Paper
 
 
 @pytest.fixture
-def paper(tmp_path, monkeypatch):
-    return prepared(tmp_path / "project", monkeypatch)
+def paper(toys):
+    toy = Paper("classification", toys)
+    toy.prepare()
+    return toy
 
 
 def run(paper, stage, *seeds, variant="long"):

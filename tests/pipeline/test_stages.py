@@ -15,7 +15,6 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.files import made_anew, write_json
 from shared.pipeline.runs import means
 from tests.pipeline.scratch import copy_files, environment
-from tests.pipeline.toys import enter, write_project
 
 
 @pytest.mark.parametrize(
@@ -68,8 +67,8 @@ def project(tmp_path_factory):
     return copy_files(tmp_path_factory.mktemp("stages") / "project")
 
 
-def test_a_report_passes_over_a_variant_that_is_no_more(tmp_path, monkeypatch):
-    enter(write_project(tmp_path / "project"), monkeypatch)
+@pytest.mark.usefixtures("toys")
+def test_a_report_passes_over_a_variant_that_is_no_more():
     for variant, reason in {"long": "a machine without memory", "gone": "a machine without a core"}.items():
         metrics = {"variant": variant, "task": "task", "not_run": reason}
         write_json(Path(f"runs/smoke/toy_classification/{variant}/metrics.json"), metrics)

@@ -8,7 +8,7 @@ import pytest
 from shared.data.fetch import MANIFEST, _record
 from shared.pipeline.__main__ import main
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.toys import SMOKE, Paper, contents, enter, write_project
+from tests.pipeline.toys import SMOKE, Paper, contents
 
 TEXTS = {
     "translation": ("source", "target"), "classification": ("text",), "captioning": ("captions",),
@@ -20,11 +20,9 @@ MORE = {"translation": {"corpus": {"dictionary": True}, "decoding": {"beam": 2, 
 
 
 @pytest.fixture(params=TEXTS)
-def paper(request, tmp_path, monkeypatch):
+def paper(request, toys):
     """A fetched paper of each kind whose words a test can replace."""
-    root = write_project(tmp_path / "project")
-    enter(root, monkeypatch)
-    made = Paper(request.param, root)
+    made = Paper(request.param, toys)
     made.change("training", updates=4, validate_every=2)
     for section, values in MORE.get(made.kind, {}).items():
         made.change(section, **values)
