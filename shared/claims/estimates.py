@@ -117,7 +117,9 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
         metric: that both have.
         same_data: whether both are known to be tested on the same examples; if not, there is no interval.
     """
-    ours, theirs = _values(left, metric), _values(right, metric)
+    ours, theirs = (
+        {seed: values[metric] for seed, values in run.metrics.items() if metric in values} for run in (left, right)
+    )
     shared = sorted(ours.keys() & theirs.keys())
     if shared and same_data:
         ours, theirs = ({seed: side[seed] for seed in shared} for side in (ours, theirs))
@@ -136,13 +138,6 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
 def alike(left: RunResults, right: RunResults) -> bool:
     """Whether two runs have the same numbers in every seed."""
     return {**left.metrics} == {**right.metrics}
-
-
-def _values(run: RunResults, metric: str) -> dict[int, float]:
-    found = {seed: values[metric] for seed, values in run.metrics.items() if metric in values}
-    if not found:
-        raise ReplicationError(f"{run.folder / 'metrics.json'} has no '{metric}'; evaluate '{run.variant}' again.")
-    return found
 
 
 def _paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from shared.claims.results import RunResults, load_results
+from shared.claims.results import load_results
 from shared.claims.scales import SCALES
 from shared.config import check_name, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.pipeline.provenance import git, hash_of
 from shared.records import read_json, read_record
-from shared.reports.comparison import Member, Pair, Settings, Side, comparison_page, shared_pairs
+from shared.reports.comparison import Settings, Side, comparison_page, shared_pairs
 from shared.reports.document import slug
 from shared.reports.page import write_page
 from shared.reports.terminal import print_blocks
@@ -44,36 +43,36 @@ def compare_stage(
         ReplicationError: a name means nothing, a side has no runs, or the two share no variant.
     """
     load_measures()
-    members = [member for name in (left, other) if (member := _variant(name)) is not None]
-    if len(members) == 1:
+    of_variants = _is_variant(left)
+    if of_variants != _is_variant(other):
         raise ReplicationError(f"'{left}' and '{other}': a variant can be compared with a variant only.")
-    chosen = Pair(*members) if members else None
     with ExitStack() as temporary:
-        if chosen is not None:
-            sides = _of_variant(chosen.left, scale), _of_variant(chosen.right, scale)
+        if of_variants:
+            sides, pairs = (_of_variant(left, scale), _of_variant(other, scale)), [(left, other)]
         else:
             sides = _named(left, scale, paper, temporary), _named(other, scale, paper, temporary)
-            if not shared_pairs(*sides):
+            if not (pairs := shared_pairs(*sides)):
                 raise ReplicationError(f"'{left}' and '{other}' share no variant of a paper; nothing can be compared.")
         folder = COMPARISONS / "--".join(slug(side.label) for side in sides)
         shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
-        blocks = comparison_page(*sides, folder / "figures", chosen)
+        blocks = comparison_page(*sides, pairs, folder / "figures", whole=not of_variants)
         write_page(blocks, folder, title=f"{sides[0].label} and {sides[1].label}")
     console = console or Console(highlight=False)
     print_blocks(blocks, console)
     console.print(f"With the learning curves: {folder / 'index.html'}", soft_wrap=True)
 
 
-def _variant(name: str) -> Member | None:
-    """``<paper>.<variant>`` where there is such a paper; whether it has results is seen later."""
+def _is_variant(name: str) -> bool:
+    """Whether it is ``<paper>.<variant>`` of a paper that there is; whether it has results is seen later."""
     paper, _, variant = name.partition(".")
-    return Member(paper, variant) if variant and Path("replications", paper, "variants.yaml").is_file() else None
+    return bool(variant) and Path("replications", paper, "variants.yaml").is_file()
 
 
-def _of_variant(member: Member, scale: str) -> Side:
-    side = replace(_side(Path(), scale, str(member), member.paper), claims={})
-    known = [variant for variant, run in side.runs[member.paper].items() if run.seeds]
-    check_name(member.variant, known, f"the {scale} scale has no results of {member.paper}'s variant")
+def _of_variant(name: str, scale: str) -> Side:
+    paper, _, variant = name.partition(".")
+    side = _side(Path(), scale, name, paper)
+    known = [each.removeprefix(f"{paper}.") for each in side.runs]
+    check_name(variant, known, f"the {scale} scale has no results of {paper}'s variant")
     return side
 
 
@@ -113,44 +112,39 @@ def _side(root: Path, scale: str, label: str, paper: str | None) -> Side:
     Raises:
         ReplicationError: there are none.
     """
-    folder = root / "runs" / scale
-    names = sorted({path.parents[1].name for path in folder.glob(f"{paper or '*'}/*/metrics.json")})
-    runs = {name: load_results(folder / name) for name in names}
-    if not runs:
+    folder, side = root / "runs" / scale, Side(label if label == scale else f"{label} ({scale})")
+    for name in sorted({path.parents[1].name for path in folder.glob(f"{paper or '*'}/*/metrics.json")}):
+        settings = dict(_settings(root, name, scale))
+        for variant, run in load_results(folder / name).items():
+            if run.seeds:
+                side.runs[f"{name}.{variant}"] = run
+            if own := settings.get(variant):
+                side.settings[f"{name}.{variant}"] = own
+                record = folder / name / "fetched" / f"{run.task}.json"
+                if record.is_file():
+                    corpus = {key: value for key, value in own.items() if key.startswith("corpus.")}
+                    files = read_record(record, "run its fetch stage again").get("files")
+                    side.data[name, run.task] = hash_of([files, corpus])
+        if claims := _claims(root / "reports" / scale / name / "claims.json"):
+            side.claims[name] = claims
+    if not side.runs:
         of, where = f" of {paper}" if paper else "", folder.relative_to(root)  # the folder of a revision is temporary
         raise ReplicationError(f"'{label}' has no results{of} in {where}; name what has some, or give another --scale.")
-    settings = {name: dict(_settings(root, name, scale, runs[name])) for name in runs}
-    reports = {name: root / "reports" / scale / name / "claims.json" for name in runs}
-    return Side(
-        label if label == scale else f"{label} ({scale})",
-        runs,
-        settings,
-        {name: dict(_data(folder / name, settings[name], runs[name])) for name in runs},
-        {name: _claims(path) for name, path in reports.items() if path.exists() and _claims(path)},
-    )
+    return side
 
 
-def _settings(root: Path, paper: str, scale: str, runs: Mapping[str, RunResults]) -> Iterator[tuple[str, Settings]]:
+def _settings(root: Path, paper: str, scale: str) -> Iterator[tuple[str, Settings]]:
     """What the files of a checkout, perhaps an old one, say of each variant; nothing where their form is another."""
     folder = root / "replications" / paper
     try:
         at_scale, everywhere = load_yaml(folder / scale / "params.yaml"), load_yaml(folder / "variants.yaml")
-        for name in runs.keys() & at_scale["variants"].keys() & everywhere["variants"].keys():
+        for name in at_scale["variants"].keys() & everywhere["variants"].keys():
             own, identity = at_scale["variants"][name], everywhere["variants"][name]
             yield name, flat(merge(merge(at_scale["tasks"][own["task"]], identity), own))
     except (ReplicationError, KeyError, TypeError, AttributeError):
         return
 
 
-def _data(folder: Path, settings: Mapping[str, Settings], runs: Mapping[str, RunResults]) -> Iterator[tuple[str, str]]:
-    """A digest of each task's fetched files and of how its corpus is read."""
-    for name, of_variant in settings.items():
-        record = folder / "fetched" / f"{(task := runs[name].task)}.json"
-        if task and record.is_file():
-            corpus = {key: value for key, value in of_variant.items() if key.startswith("corpus.")}
-            yield task, hash_of([read_record(record, "run its fetch stage again").get("files"), corpus])
-
-
 def _claims(path: Path) -> list[dict[str, Any]]:
-    found = read_json(path, "run its report stage again", list)
+    found = read_json(path, "run its report stage again", list) if path.exists() else []
     return [entry for entry in found if isinstance(entry, dict) and {"id", "verdict", "how", "lead"} <= entry.keys()]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.claims.estimates import Difference, alike, difference, shared_metrics
 from shared.claims.results import RunResults
@@ -19,91 +19,74 @@ from shared.reports.verdicts import Entry, found_text, verdict_text
 
 Settings = Mapping[str, Any]
 """Dotted key to value, such as ``training.updates`` to 400."""
+Pair = tuple[str, str]
+"""Two variants that are compared, one of each side."""
 ABSENT = "–"
-
-
-class Member(NamedTuple):
-    """A variant of a paper on one side."""
-
-    paper: str
-    variant: str
-
-    def __str__(self) -> str:
-        return f"{self.paper}.{self.variant}"
-
-
-class Pair(NamedTuple):
-    """Two variants that are compared, one of each side."""
-
-    left: Member
-    right: Member
-
-    def __str__(self) -> str:
-        return str(self.left) if self.left == self.right else f"{self.left} and {self.right}"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two collections.
+    """One of the two collections; a variant is called ``<paper>.<variant>``.
 
     Attributes:
         label: what it is called.
-        runs: paper, then variant, to results.
-        settings: paper, then variant, to settings; a variant whose settings cannot be found is left out.
-        data: paper, then task, to the digest of its data as they were fetched.
-        claims: paper to the entries of its report's claims.json.
+        runs: variant to results; all have some.
+        settings: variant to settings; one whose settings cannot be found is left out.
+        data: paper and task to the digest of the task's data as they were fetched.
+        claims: paper to the entries of its report's claims.json; none where there is no report.
     """
 
     label: str
-    runs: Mapping[str, Mapping[str, RunResults]]
-    settings: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
-    data: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    claims: Mapping[str, Sequence[Entry]] = field(default_factory=dict)
+    runs: dict[str, RunResults] = field(default_factory=dict)
+    settings: dict[str, Settings] = field(default_factory=dict)
+    data: dict[tuple[str, str], str] = field(default_factory=dict)
+    claims: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def members(self) -> list[Member]:
-        """The variants that have runs, but for ensembles."""
-        return [
-            Member(paper, variant)
-            for paper, results in self.runs.items()
-            for variant, run in results.items()
-            if run.seeds and not run.members
-        ]
-
-    def of(self, member: Member) -> tuple[RunResults, Settings | None]:
-        """The results of a variant, and its settings if they are known."""
-        return self.runs[member.paper][member.variant], self.settings.get(member.paper, {}).get(member.variant)
+    def data_of(self, variant: str) -> str | None:
+        """The digest of a variant's data, if it is known."""
+        return self.data.get((variant.partition(".")[0], self.runs[variant].task))
 
 
 def shared_pairs(left: Side, right: Side) -> list[Pair]:
-    """The variants that both sides have."""
-    theirs = right.members()
-    return [Pair(member, member) for member in left.members() if member in theirs]
+    """The variants that both sides have, but for ensembles."""
+    return [(name, name) for name in _variants(left) if name in _variants(right)]
 
 
-def comparison_page(left: Side, right: Side, folder: Path, chosen: Pair | None = None) -> list[doc.Block]:
-    """What the page of a comparison shows, of all variants that both sides have or of the ``chosen`` two.
+def _variants(side: Side) -> list[str]:
+    return [name for name, run in side.runs.items() if not run.members]
 
-    Its figures are drawn into ``folder``.
+
+def comparison_page(left: Side, right: Side, pairs: Sequence[Pair], folder: Path, *, whole: bool) -> list[doc.Block]:
+    """What the page of a comparison shows; its figures are drawn into ``folder``.
+
+    Args:
+        left, right: the sides.
+        pairs: the variants that are compared.
+        folder: of the figures.
+        whole: whether verdicts are compared, too, and it is said what only one side has.
     """
-    pairs = shared_pairs(left, right) if chosen is None else [chosen]
-    changed = [pair for pair in pairs if not alike(left.of(pair.left)[0], right.of(pair.right)[0])]
+    changed = [pair for pair in pairs if not alike(left.runs[pair[0]], right.runs[pair[1]])]
     equal = len(pairs) - len(changed)
     compared = number_of(len(pairs), "variant is", "variants are")
     said = f"{compared} compared, {equal} of them with the same numbers in every seed."
     if len(pairs) == 1:
         said = "They have the same numbers in every seed." if equal else "Differences are the second less the first."
     blocks: list[doc.Block] = [doc.Heading(f"{left.label} and {right.label}", level=1), doc.Paragraph(said)]
-    if chosen is None:
+    if whole:
         blocks += [*_alone(left, right), *_alone(right, left)]
-    if left.claims and right.claims:
+    if whole and left.claims and right.claims:
         blocks += [doc.Heading("Verdicts"), _verdicts(left, right)]
     blocks += [doc.Heading("Settings"), *_settings(left, right, pairs)]
     return [*blocks, doc.Heading("Measures"), *_measures(left, right, changed), *_curves(left, right, changed, folder)]
 
 
+def _named(pair: Pair) -> str:
+    return pair[0] if pair[0] == pair[1] else " and ".join(pair)
+
+
 def _alone(side: Side, other: Side) -> list[doc.Block]:
-    there = other.members()
-    names = [code(str(member)) for member in side.members() if member not in there]
+    there = _variants(other)
+    names = [code(name) for name in _variants(side) if name not in there]
     said = f"Runs in {side.label} alone: {number_of(len(names), 'variant')}"
     return [doc.Details(said, [doc.Bullets(names)])] if names else []
 
@@ -132,13 +115,13 @@ def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[doc.Block]
     groups: dict[tuple[tuple[str, str, str], ...], list[str]] = defaultdict(list)
     known = True
     for pair in pairs:
-        ours, theirs = left.of(pair.left)[1], right.of(pair.right)[1]
+        ours, theirs = left.settings.get(pair[0]), right.settings.get(pair[1])
         if ours is None or theirs is None:
             known = False
             continue
         keys = sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
         if keys:
-            groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(str(pair))
+            groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(_named(pair))
     if not groups:
         return [doc.Paragraph("No setting differs." if known else "The settings of one of the two are not at hand.")]
     tables = {
@@ -158,23 +141,19 @@ def _measures(left: Side, right: Side, changed: Sequence[Pair]) -> list[doc.Bloc
     shown = {pair: measures for pair, measures in found.items() if measures}
     blocks: list[doc.Block] = []
     for pair, measures in shown.items():
-        token = left.of(pair.left)[0].token
-        rows = [_measure_row(each, token) for each in measures]
+        rows = [_measure_row(each, left.runs[pair[0]].token) for each in measures]
         table = doc.Table(("Measure", left.label, right.label, "Difference, 95 %", "From"), rows, "lrrrl")
         sure = sum(each.sure for each in measures)
-        said = f"{pair}: 0 lies outside of {sure} of {number_of(len(measures), 'interval')}"
+        said = f"{_named(pair)}: 0 lies outside of {sure} of {number_of(len(measures), 'interval')}"
         blocks.append(table if len(shown) == 1 else doc.Details(said, [table]))
-    if apart := [str(pair) for pair in changed if pair not in shown]:
+    if apart := [_named(pair) for pair in changed if pair not in shown]:
         blocks.append(doc.Paragraph(f"No measure in common that is better one way: {', '.join(apart)}."))
     return blocks or [doc.Paragraph("No measure differs.")]
 
 
 def _differences(left: Side, right: Side, pair: Pair) -> list[Difference]:
-    ours, theirs = left.of(pair.left)[0], right.of(pair.right)[0]
-    here, there = (
-        side.data.get(member.paper, {}).get(run.task)
-        for side, member, run in ((left, pair.left, ours), (right, pair.right, theirs))
-    )
+    ours, theirs = left.runs[pair[0]], right.runs[pair[1]]
+    here, there = left.data_of(pair[0]), right.data_of(pair[1])
     same = not (ours.task or theirs.task) or (here is not None and here == there)  # a study has no task and no data
     return [difference(ours, theirs, metric, same_data=same) for metric in shared_metrics(ours, theirs)]
 
@@ -196,13 +175,11 @@ def _curves(left: Side, right: Side, changed: Sequence[Pair], folder: Path) -> l
     """Both sides' loss on validation, laid over each other, of every pair whose numbers differ."""
     figures: list[doc.Block] = []
     for pair in changed:
-        runs = [
-            replace(side.of(member)[0], variant=side.label) for side, member in zip((left, right), pair, strict=True)
-        ]
+        runs = [replace(side.runs[name], variant=side.label) for side, name in zip((left, right), pair, strict=True)]
         seeds = [read_curves(run, metric=LOSS.metric, split="valid") for run in runs]
         curves = seeds if all(seeds) else [read_mean(run) for run in runs]
-        path = folder / f"loss_{pair.left}--{pair.right}.png"
+        path = folder / f"loss_{'--'.join(pair)}.png"
         if draw_curves(runs, curves, path, x="Updates", y=LOSS.label.format(token=runs[0].token)):
             said = SPREAD if all(seeds) else "mean over seeds."
-            figures.append(doc.Figure(path, f"{pair}. {LOSS.caption}: {said}"))
+            figures.append(doc.Figure(path, f"{_named(pair)}. {LOSS.caption}: {said}"))
     return [doc.Heading("Learning curves"), *figures] if figures else []
