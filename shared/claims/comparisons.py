@@ -25,7 +25,7 @@ Condition = bool | int | str | Range
 class Learned(Strict):
     """``exempt``: why both sides need not have settled, as for a claim about the speed of learning."""
 
-    exempt: str = Field(min_length=1)
+    exempt: str
 
 
 class Over(Strict):
@@ -37,8 +37,8 @@ class Over(Strict):
         bins: inclusive ranges ``[low, high]``, or a number of bins, equally filled.
     """
 
-    covariate: str = Field(default="source_length", min_length=1)
-    per: str = Field(default="source word", min_length=1)
+    covariate: str = "source_length"
+    per: str = "source word"
     bins: int | tuple[Range, ...]
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ class _Compared(Strict):
     kind: str
     variants: tuple[str, ...]
     metric: str
-    called: str | None = Field(default=None, min_length=1, exclude=True)
+    called: str | None = Field(default=None, exclude=True)
     relevant: float = Field(gt=0.0)
     because: str | None = None
     scale: Literal["plain", "log"] = "plain"
@@ -193,7 +193,7 @@ class Exact(Strict):
     """An identity: a number in metrics.json equals ``value`` within ``tolerance``, or is ``at_most``, in every seed."""
 
     kind: Literal["exact"] = "exact"
-    name: str = Field(min_length=1)
+    name: str
     variant: str
     metric: str
     value: float | None = None
@@ -238,9 +238,9 @@ class Floor(Strict):
     metric: str
     at_most: float | None = None
     at_least: float | None = None
-    because: str = Field(min_length=1)
+    because: str
     published: float | None = None
-    exempt: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    exempt: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_bound(self) -> Floor:

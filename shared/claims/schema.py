@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,9 +26,9 @@ ALL = "all"
 class InPaper(Strict):
     """What the paper reports: in words, and as a number where it gives one."""
 
-    text: str = Field(min_length=1)
+    text: str
     effect: float | None = None
-    unit: str | None = Field(default=None, min_length=1)
+    unit: str | None = None
     source: Provenance = "C:paper"
 
 
@@ -42,7 +42,7 @@ class Part(Strict):
         not_tested: in its place, why nothing decides it.
     """
 
-    says: str = Field(min_length=1)
+    says: str
     by: str | None = None
     not_tested: str | None = None
 
@@ -71,9 +71,9 @@ class Claim(Strict):
     """
 
     id: str = Field(pattern=r"^[A-Z][A-Za-z0-9]*-C\d+$")
-    statement: str = Field(min_length=1)
-    in_short: str | None = Field(default=None, min_length=1)
-    where: str = Field(min_length=1)
+    statement: str
+    in_short: str | None = None
+    where: str
     in_paper: InPaper
     primary: Comparison | None = None
     identities: tuple[Exact, ...] = ()
@@ -82,8 +82,8 @@ class Claim(Strict):
     control: str | None = None
     by_mathematics: str | None = None
     ours: bool = False
-    not_decided: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    different_here: str | None = Field(default=None, min_length=1)
+    not_decided: dict[str, str] = Field(default_factory=dict)
+    different_here: str | None = None
 
     SCALES: ClassVar[frozenset[str]] = frozenset({*SCALES, ALL})
 
@@ -218,8 +218,6 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
         named |= {str(row.get("name")) for row in claim["supporting"] if isinstance(row, dict)}
     if isinstance(claim.get("parts"), list):
         claim["parts"] = [_part(part, scale, where) for part in claim["parts"]]
-    if isinstance(claim.get("identities"), list):
-        claim["identities"] = [{"kind": "exact"} | row if isinstance(row, dict) else row for row in claim["identities"]]
     if isinstance(said := claim.get("different_here"), dict):
         claim["different_here"] = _different_at(said, scale, where)
     built = build(Claim, claim, where=where)

@@ -35,8 +35,6 @@ def _each_once(seeds: list[int]) -> list[int]:
     return seeds
 
 
-Words = Annotated[str, Field(min_length=1)]
-"""A name or a sentence that is not empty."""
 Seeds = Annotated[list[Annotated[int, Field(ge=0, le=MOST)]], Field(min_length=1), AfterValidator(_each_once)]
 """One seed or more; each is a run of its own."""
 
@@ -56,7 +54,7 @@ class Params(Strict):
     workers: int | None = Field(default=None, ge=1)
     scheduler: str | None = Field(default=None, pattern=r"^([a-z]+://)?\S+:\d+$")
     logger: Literal["csv", "tensorboard", "dvclive", "wandb", "mlflow"] = "csv"
-    papers: list[Words]
+    papers: list[str]
 
 
 class Corpus(Strict, extra="allow"):
@@ -117,7 +115,7 @@ class Identities(Strict):
 class Reason(Strict):
     """Why some variants do not run at a scale."""
 
-    because: Words
+    because: str
     variants: list[str] = Field(min_length=1)
 
 
@@ -138,7 +136,7 @@ class Content(Strict):
 
     paper: str
     scale: Scale
-    deviations: list[Words]
+    deviations: list[str]
     features: list[str]
     tasks: dict[str, Task]
     variants: dict[str, Variant]

@@ -22,7 +22,7 @@ from shared.config import Strict, build, load_yaml, merge, near
 from shared.data.cards import load_card
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
-from shared.pipeline.config import EMPTY, ScaleFile, Seeds, Words, lenders
+from shared.pipeline.config import EMPTY, ScaleFile, Seeds, lenders
 from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.processes import alone
@@ -49,7 +49,7 @@ class Group(Strict):
     """
 
     variants: list[str] = Field(min_length=1)
-    kept: dict[str, Words] = EMPTY
+    kept: dict[str, str] = EMPTY
 
 
 class Tried(Group):
@@ -75,7 +75,7 @@ class Same(Group):
     """
 
     same_as: str
-    because: Words
+    because: str
 
 
 def _form(group: Any) -> str:

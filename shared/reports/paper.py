@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from markupsafe import Markup
 from pydantic import Field, model_validator
@@ -16,7 +16,6 @@ from shared.config import Strict, build, load_yaml
 from shared.reports.document import Paragraph, link
 
 Value = float | int | str | None
-Words = Annotated[str, Field(min_length=1)]
 SOURCES: Mapping[str, str] = {
     "C:paper": "in the paper", "C:code": "in its authors' code", "C:note": "in a note on the paper",
     "D": "computed from its numbers", "M": "from memory",
@@ -33,9 +32,9 @@ HEAD = (
 class Column(Strict):
     """A column of a paper's table; with ``metric`` our runs have a number to put beside it, unless a row says which."""
 
-    key: Words
-    title: Words
-    metric: Words | None = None
+    key: str
+    title: str
+    metric: str | None = None
 
 
 class Row(Strict, extra="allow"):
@@ -47,9 +46,9 @@ class Row(Strict, extra="allow"):
     """
 
     __pydantic_extra__: dict[str, Value] = Field(init=False)
-    label: Words
+    label: str
     variants: tuple[str, ...] = Field(default=(), min_length=1)
-    metrics: dict[str, Words] = Field(default={}, min_length=1)
+    metrics: dict[str, str] = Field(default={}, min_length=1)
 
     def __getitem__(self, column: str) -> Value:
         """The paper's number or word in a column, by its key."""
@@ -63,9 +62,9 @@ class Row(Strict, extra="allow"):
 class PaperTable(Strict):
     """A table of the paper as printed."""
 
-    id: Words
-    title: Words
-    where: Words
+    id: str
+    title: str
+    where: str
     provenance: Provenance
     columns: tuple[Column, ...]
     rows: tuple[Row, ...] = Field(min_length=1)
@@ -85,7 +84,7 @@ class PaperTable(Strict):
 class Setting(Strict):
     """One hyper-parameter of the paper."""
 
-    item: Words
+    item: str
     value: float | int | str
     provenance: Provenance
 
@@ -102,11 +101,11 @@ class Program(Strict):
         known: the program, or that part of it, was run; its text was read; or from memory.
     """
 
-    item: Words
-    paper: Words | None = None
-    program: Words
+    item: str
+    paper: str | None = None
+    program: str
     file: str = Field(pattern=r"^[\w.-]+/[\w.-]+@[0-9a-f]{7,40}/\S+$")
-    here: Words
+    here: str
     known: Literal["run", "read", "memory"]
 
     def source(self) -> str:
@@ -138,7 +137,7 @@ class Attention(Strict):
         queries: how many attend at once, or one after the other.
     """
 
-    name: Words
+    name: str
     code: str = Field(pattern=r"^[\w/]+\.py:\w+$")
     multiplicity: Literal["singular", "alternating", "interactive", "parallel"] = "singular"
     levels: Literal["single-level", "attention-via-attention", "hierarchical"] = "single-level"
@@ -154,7 +153,7 @@ class ModelPart(Strict, extra="allow"):
     """A part of the paper's models, with its parameters in each of them."""
 
     __pydantic_extra__: dict[str, int] = Field(init=False)
-    part: Words
+    part: str
 
     @property
     def counts(self) -> dict[str, int]:
@@ -266,16 +265,16 @@ class Paper(Strict):
         program: all that is said anywhere of what the authors' program does.
     """
 
-    short: Words
-    title: Words
-    authors: tuple[Words, ...] = Field(min_length=1)
-    venue: Words
+    short: str
+    title: str
+    authors: tuple[str, ...] = Field(min_length=1)
+    venue: str
     year: int = Field(ge=1900, le=2100)
     url: str = Field(pattern="^https?://")
-    mechanism: Words | None = None
+    mechanism: str | None = None
     diagram: Diagram | None = None
     attentions: tuple[Attention, ...] = ()
-    code: Mapping[str, tuple[Words, ...]] = Field(default={})
+    code: Mapping[str, tuple[str, ...]] = Field(default={})
     data: tuple[str, ...] = ()
     tables: tuple[PaperTable, ...] = ()
     hyperparameters: tuple[Setting, ...] = ()
