@@ -91,12 +91,12 @@ class RunResults:
 
         Without it metrics.json is what git keeps of another machine, whatever has been trained here since.
         """
-        return not self.seeds or (self.folder / "evaluation" / COSTS).is_file()
+        return not self.seeds or bool(read_costs(self.folder))
 
     @property
     def is_trained_again(self) -> bool:
         """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
-        judged = judged_fingerprints(self.folder)
+        judged = read_costs(self.folder).get("fingerprints", {})
         return any(
             judged.get(str(seed), run.get("fingerprint")) != run.get("fingerprint") for seed, run in self.runs.items()
         )
@@ -104,9 +104,7 @@ class RunResults:
     @cached_property
     def drawn_anew(self) -> bool:
         """Whether every seed was trained and judged on a draw of its own of generated data."""
-        costs = self.folder / "evaluation" / COSTS
-        record = read_record(costs, "run its evaluate stage again") if costs.is_file() else {}
-        return bool(record.get("parameters", {}).get("corpus", {}).get("draws") == "each_seed")
+        return bool(read_costs(self.folder).get("parameters", {}).get("corpus", {}).get("draws") == "each_seed")
 
     @cached_property
     def examples(self) -> dict[int, list[Example]]:
@@ -232,17 +230,14 @@ def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:
     return read_recorded(path).get((metric, split), {})
 
 
-def judged_fingerprints(folder: Path) -> dict[str, str]:
-    """Seed to the fingerprint of the run that was judged, of a variant's folder; older records have none.
+def read_costs(folder: Path) -> dict[str, Any]:
+    """The record of judging in a variant's folder; empty where there is none. An older one has no ``fingerprints``.
 
     Raises:
-        ReplicationError: the record cannot be read.
+        ReplicationError: it cannot be read.
     """
-    costs = folder / "evaluation" / COSTS
-    if not costs.exists():
-        return {}
-    record = read_record(costs, "run its evaluate stage again", {"fingerprints": dict | None})
-    return dict(record.get("fingerprints", {}))
+    path = folder / "evaluation" / COSTS
+    return read_record(path, "run its evaluate stage again", {"fingerprints": dict | None}) if path.exists() else {}
 
 
 def _read_examples(path: Path) -> list[Example]:

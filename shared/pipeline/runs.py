@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shared.claims.results import COSTS, REPORTED, judged_fingerprints, read_curve
+from shared.claims.results import COSTS, REPORTED, read_costs, read_curve
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
@@ -345,7 +345,7 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
         )
     if kept and own and with_ensemble:
         raise ReplicationError(f"{name}: the ensemble needs the weights of seed {min(kept)}; train it here.")
-    marks = {seed: mark for seed, mark in judged_fingerprints(folder).items() if int(seed) in kept}
+    marks = {seed: mark for seed, mark in read_costs(folder).get("fingerprints", {}).items() if int(seed) in kept}
     marks |= {str(seed): trained_mark(folder / "train" / f"seed{seed}", config) for seed in own}
     groups = {f"seed {seed}": (seed,) for seed in own} | ({"ensemble": chosen} if own and with_ensemble else {})
     if kept:
