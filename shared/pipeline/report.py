@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from shared.claims.outcomes import Evidence
@@ -57,7 +56,7 @@ def report_stage(paper: str, scale: str) -> None:
             evidence=evidence_of(settings),
             frozen=Frozen(plan, found, plans.changes(settings), *used, ledger, lacks, plans.confirming(plan)),
             larger=_larger(paper, scale),
-            stale=_stale(settings, left_out),
+            today={variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()},
             data={
                 task: describe_data(load_card(settings.dataset(task)), settings.corpus(task))
                 + _left_out(settings, task)
@@ -134,15 +133,6 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
                 f"of another machine's; run 'python -m shared.pipeline evaluate {name} --scale {settings.scale}'."
             )
     return reasons
-
-
-def _stale(settings: ScaleFile, left_out: Mapping[str, str]) -> list[str]:
-    """The variants whose runs had other settings than those of today, but for those that are left out."""
-    from shared.claims.results import load_results
-    from shared.reports.plans import stale_variants
-
-    today = {variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()}
-    return stale_variants(load_results(run_folder(settings.paper, settings.scale), left_out, today), today)
 
 
 def export_stage(paper: str) -> None:

@@ -22,7 +22,7 @@ from shared.reports.curves import write_curves
 from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
 from shared.reports.page import moved, render
 from shared.reports.paper import Paper
-from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
+from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, stale_variants, standing
 from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import ScalePart, write_part
 from shared.reports.verdicts import ALIGN, COLUMNS
@@ -36,7 +36,7 @@ def write_report(
     judged: Collection[str] | None = None, deviations: Sequence[str] = (),
     figures: Sequence[Exhibit | Shows] = (), kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None, frozen: Frozen | None = None,
-    larger: tuple[str, Collection[str]] | None = None, stale: Sequence[str] = (),
+    larger: tuple[str, Collection[str]] | None = None, today: Mapping[str, Mapping[str, Any]] | None = None,
     data: Mapping[str, Sequence[doc.Block]] | None = None,
 ) -> list[Decision]:  # fmt: skip
     """Judge a paper's claims by its runs; write the files of a scale, from which the page of the paper is joined.
@@ -50,7 +50,7 @@ def write_report(
         kind: what reports of the paper's kind of task show; its measures must be registered.
         evidence, data: variant to what its data are, see :func:`decide`; task to what is said of its data.
         frozen, larger: the plan; the scale that is to decide what this one does not, and the variants that run there.
-        stale: variants trained with other settings than today's.
+        today: variant to its settings of today, as they are recorded with a run; stale runs had others.
 
     Raises:
         ReplicationError: a file is missing or wrong, or runs do not fit together.
@@ -63,7 +63,7 @@ def write_report(
     claims = load_claims(paper_dir / "claims.yaml", scale)
     decisions = decide(claims, results, scale, evidence=evidence, **frozen.known())
     entries = [_entry(each, results, frozen, paper.short) for each in decisions]
-    tasks = by_task(results)
+    tasks, stale = by_task(results), stale_variants(results, today or {})
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
     exhibits = draw_exhibits(shows, results, folder)
     later = larger and (*larger, load_claims(paper_dir / "claims.yaml", larger[0]))
