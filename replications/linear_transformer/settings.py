@@ -94,13 +94,20 @@ SUBJECTS: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 class ExactnessConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them.
+
+    Attributes:
+        symbols: of the vocabulary
+        length: T where forms are compared
+        lengths: T where what is kept is counted
+        draws: random networks
+    """
 
     measured: ClassVar[tuple[str, ...]] = ("layer_*.*", "model_*.*", "*.kept*", "kept_ratio")
-    symbols: PositiveInt = Field(default=12, description="of the vocabulary")
-    length: PositiveInt = Field(default=200, description="T where forms are compared")
-    lengths: Ascending = Field(description="T where what is kept is counted")
-    draws: PositiveInt = Field(default=3, description="random networks")
+    symbols: PositiveInt = 12
+    length: PositiveInt = 200
+    lengths: Ascending
+    draws: PositiveInt = 3
 
     @property
     def linear(self) -> dict[str, Any]:
@@ -113,20 +120,26 @@ class ExactnessConfig(NetworkStudyConfig):
 
 
 class GenerationConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them.
+
+    Attributes:
+        length: T of a picture
+        symbols: of the vocabulary
+        batch: B at once; one picture is always timed as well
+        recomputed: of B, how many go through a network together where prefixes are recomputed; else all
+        places: equal spans of a picture that are timed apart
+        repeats: pictures, of which there are medians
+    """
 
     measured: ClassVar[tuple[str, ...]] = (
         "*.*growth*", "*.seconds*", "speedup_over_*", "state_ratio", "throughput_over_*",
     )  # fmt: skip
-    length: int = Field(default=784, ge=4, description="T of a picture")
-    symbols: PositiveInt = Field(default=257, description="of the vocabulary")
-    batch: int = Field(ge=2, description="B at once; one picture is always timed as well")
-    recomputed: PositiveInt | None = Field(
-        default=None,
-        description="of B, how many go through a network together where prefixes are recomputed; else all",
-    )
-    places: int = Field(default=6, ge=2, description="equal spans of a picture that are timed apart")
-    repeats: PositiveInt = Field(default=5, description="pictures, of which there are medians")
+    length: int = Field(default=784, ge=4)
+    symbols: PositiveInt = 257
+    batch: int = Field(ge=2)
+    recomputed: PositiveInt | None = None
+    places: int = Field(default=6, ge=2)
+    repeats: PositiveInt = 5
 
     @model_validator(mode="after")
     def _spans_are_not_empty(self) -> GenerationConfig:

@@ -57,12 +57,18 @@ def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
 
 
 class ReversibilityConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them.
+
+    Attributes:
+        symbols: of the vocabulary
+        depths: layers at which what is kept is counted
+        positions: of a chunk of the feed-forward networks, where there are chunks
+    """
 
     measured: ClassVar[tuple[str, ...]] = ("*.gradients_*", "*.kept_n*", "*.growth", "chunked.*")
-    symbols: PositiveInt = Field(default=11, description="of the vocabulary")
-    depths: Ascending = Field(description="layers at which what is kept is counted")
-    positions: PositiveInt = Field(description="of a chunk of the feed-forward networks, where there are chunks")
+    symbols: PositiveInt = 11
+    depths: Ascending
+    positions: PositiveInt
 
 
 KIND = "sequences"

@@ -41,10 +41,14 @@ class ModelConfig(Strict):
 
 
 class OrderConfig(NetworkStudyConfig):
-    """The ``model`` section of the study; all other keys are settings of the network, whose class checks them."""
+    """The ``model`` section of the study; all other keys are settings of the network, whose class checks them.
+
+    Attributes:
+        sizes: elements of the sets whose operations are counted
+    """
 
     measured: ClassVar[tuple[str, ...]] = ("*.invariance", "*.equivariance", "*.operations_n*", "*.growth")
-    sizes: Ascending = Field(min_length=3, description="elements of the sets whose operations are counted")
+    sizes: Ascending = Field(min_length=3)
 
 
 KIND = "sets"

@@ -11,10 +11,15 @@ from shared.tasks.settings import Routes
 
 
 class HardConfig(Strict):
-    """How hard attention learns (section 4.1); see :mod:`.learning` and :mod:`.attention`."""
+    """How hard attention learns (section 4.1); see :mod:`.learning` and :mod:`.attention`.
 
-    reinforce: float = Field(ge=0, description="λ_r")
-    entropy: float = Field(ge=0, description="λ_e")
+    Attributes:
+        reinforce: λ_r
+        entropy: λ_e
+    """
+
+    reinforce: float = Field(ge=0)
+    entropy: float = Field(ge=0)
     sampling: float = Field(default=0.5, gt=0, le=1)
     coin: Literal["image", "batch"] = "image"
     pathwise: bool = True

@@ -59,14 +59,18 @@ class ModelConfig(Strict):
 
 
 class SpeedConfig(NetworkStudyConfig):
-    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them."""
+    """A variant's ``model`` section; all other keys are settings of the network, whose class checks them.
+
+    Attributes:
+        lengths: A, symbols
+        sliding: settings of the network that reads sliding windows, over those of the other
+        seconds: how long the two ways are timed at each length
+    """
 
     measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
-    lengths: list[PositiveInt] = Field(min_length=1, description="A, symbols")
-    sliding: dict[str, Any] = Field(
-        default={}, description="settings of the network that reads sliding windows, over those of the other"
-    )
-    seconds: PositiveFloat = Field(default=6.0, description="how long the two ways are timed at each length")
+    lengths: list[PositiveInt] = Field(min_length=1)
+    sliding: dict[str, Any] = Field(default={})
+    seconds: PositiveFloat = 6.0
 
     def networks(self) -> Iterator[dict[str, Any]]:
         """The network that keeps states, and the one that reads windows."""

@@ -21,13 +21,17 @@ from shared.training.config import Batched, TrainingConfig
 
 
 class CorpusConfig(Strict):
-    """Which data set a task is of, and on which of its splits models are judged."""
+    """Which data set a task is of, and on which of its splits models are judged.
 
-    dataset: str = Field(description="a card of data/, without .yaml")
-    test: list[str] = Field(default=["test"], min_length=1, description="splits that models are judged on")
-    draws: Literal["once", "each_seed"] = Field(
-        default="once", description="each_seed: every seed is trained and judged on another draw of a generated card"
-    )
+    Attributes:
+        dataset: a card of data/, without .yaml
+        test: splits that models are judged on
+        draws: each_seed: every seed is trained and judged on another draw of a generated card
+    """
+
+    dataset: str
+    test: list[str] = Field(default=["test"], min_length=1)
+    draws: Literal["once", "each_seed"] = "once"
 
     @model_serializer(mode="wrap")
     def _draws_if_each_seed(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -54,15 +58,23 @@ class CorpusConfig(Strict):
 
 
 class JudgingConfig(Strict):
-    """Which weights are judged."""
+    """Which weights are judged.
 
-    checkpoint: Literal["best", "last", "average"] = Field(default="best", description="which weights are judged")
+    Attributes:
+        checkpoint: which weights are judged
+    """
+
+    checkpoint: Literal["best", "last", "average"] = "best"
 
 
 class Shown(Strict):
-    """How much attention is kept for the report."""
+    """How much attention is kept for the report.
 
-    heatmaps: int = Field(default=4, ge=0, description="test texts whose attention is kept for figures")
+    Attributes:
+        heatmaps: test texts whose attention is kept for figures
+    """
+
+    heatmaps: int = Field(default=4, ge=0)
 
 
 class ExampleTraining(TrainingConfig, Batched):

@@ -33,21 +33,21 @@ class _Decaying(Strict):
 
 class AdamConfig(_Decaying):
     """Adam (Kingma & Ba 2015), or RAdam (Liu et al. 2020), which is plain momentum until the variance of Adam's step
-    can be estimated."""
+    can be estimated.
+
+    Attributes:
+        decoupled: weights shrink by learning_rate · weight_decay instead, as in RAdam's code
+        correction: adam's: whose powers correct the biases, those of β, or of 1 - β, as Xu et al. (2015) computed it
+    """
 
     name: Literal["adam", "radam"]
     learning_rate: float = Field(gt=0)
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.999, ge=0, lt=1)
     epsilon: float = Field(default=1e-8, gt=0)
-    decoupled: bool = Field(
-        default=False, description="weights shrink by learning_rate · weight_decay instead, as in RAdam's code"
-    )
+    decoupled: bool = False
     # Records of runs that do not ask for the other correction are as they were before there was one.
-    correction: Literal["beta", "rate"] = Field(
-        default="beta", exclude_if=lambda of: of == "beta",
-        description="adam's: whose powers correct the biases, those of β, or of 1 - β, as Xu et al. (2015) computed it",
-    )  # fmt: skip
+    correction: Literal["beta", "rate"] = Field(default="beta", exclude_if=lambda of: of == "beta")
 
     @model_validator(mode="after")
     def _decays_by_its_own_rate(self) -> AdamConfig:
@@ -67,13 +67,17 @@ class AdagradConfig(_Decaying):
 
 
 class RmspropConfig(Strict):
-    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k."""
+    """Centred RMSProp (Graves 2013, section 4.2), which Xu et al. (2015) use on Flickr8k.
+
+    Attributes:
+        epsilon: added to the variance, under the root
+    """
 
     name: Literal["rmsprop"]
     learning_rate: float = Field(default=1e-4, gt=0)
     decay: float = Field(default=0.95, ge=0, lt=1)
     momentum: float = Field(default=0.9, ge=0, lt=1)
-    epsilon: float = Field(default=1e-4, gt=0, description="added to the variance, under the root")
+    epsilon: float = Field(default=1e-4, gt=0)
 
 
 class SgdConfig(_Decaying):
@@ -113,35 +117,41 @@ class ScheduleConfig(Strict):
 
 
 class AverageConfig(Strict):
-    """Of which weights a mean is made at the end: the last, and those every so many updates before."""
+    """Of which weights a mean is made at the end: the last, and those every so many updates before.
 
-    last: int = Field(ge=1, description="how many")
-    every: int = Field(ge=1, description="updates")
+    Attributes:
+        last: how many
+        every: updates
+    """
+
+    last: int = Field(ge=1)
+    every: int = Field(ge=1)
 
 
 class TrainingConfig(Strict):
-    """What :func:`shared.training.run.train_run` and every training module read; the kinds of task add theirs."""
+    """What :func:`shared.training.run.train_run` and every training module read; the kinds of task add theirs.
+
+    Attributes:
+        clip: the gradient's L2 norm is scaled down to this; null leaves it as it is
+        clip_without_embeddings: that norm leaves the embeddings' gradients out; all gradients are scaled
+        precision: auto: bf16-mixed on a GPU that has it, 32-true on all else
+        accumulate: batches that make one update, as if they were one
+        may_diverge: a gradient that is not finite ends the run where it is; otherwise it is a mistake to be corrected
+        validate_every: updates
+        patience: validations without improvement before stopping
+    """
 
     optimizer: OptimizerConfig
     schedule: ScheduleConfig = ScheduleConfig()
-    clip: float | None = Field(
-        default=1.0, gt=0, description="the gradient's L2 norm is scaled down to this; null leaves it as it is"
-    )
-    clip_without_embeddings: bool = Field(
-        default=False, description="that norm leaves the embeddings' gradients out; all gradients are scaled"
-    )
-    precision: Literal["32-true", "bf16-mixed", "auto"] = Field(
-        default="32-true", description="auto: bf16-mixed on a GPU that has it, 32-true on all else"
-    )
-    accumulate: int = Field(default=1, ge=1, description="batches that make one update, as if they were one")
+    clip: float | None = Field(default=1.0, gt=0)
+    clip_without_embeddings: bool = False
+    precision: Literal["32-true", "bf16-mixed", "auto"] = "32-true"
+    accumulate: int = Field(default=1, ge=1)
     average: AverageConfig | None = None
-    may_diverge: bool = Field(
-        default=False,
-        description="a gradient that is not finite ends the run where it is; otherwise it is a mistake to be corrected",
-    )
+    may_diverge: bool = False
     updates: int = Field(ge=1)
-    validate_every: int = Field(ge=1, description="updates")
-    patience: int | None = Field(default=None, ge=1, description="validations without improvement before stopping")
+    validate_every: int = Field(ge=1)
+    patience: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _what_fits_into_the_updates(self) -> TrainingConfig:
@@ -159,14 +169,17 @@ class TrainingConfig(Strict):
 
 class BatchConfig(Strict):
     """The size of a batch of separate examples: a budget of ``tokens`` on their first axis, padding included, or a
-    number of ``sentences``, which may be texts, captions or sequences."""
+    number of ``sentences``, which may be texts, captions or sequences.
+
+    Attributes:
+        pool: batches' worth of examples that are sorted by length together
+        equal_lengths: all examples of a batch are of exactly one length; the pool is the epoch
+    """
 
     tokens: int | None = Field(default=None, ge=1)
     sentences: int | None = Field(default=None, ge=1)
-    pool: int = Field(default=400, ge=1, description="batches' worth of examples that are sorted by length together")
-    equal_lengths: bool = Field(
-        default=False, description="all examples of a batch are of exactly one length; the pool is the epoch"
-    )
+    pool: int = Field(default=400, ge=1)
+    equal_lengths: bool = False
 
     @model_validator(mode="after")
     def _one_of_two(self) -> BatchConfig:
@@ -189,8 +202,10 @@ class Smoothed(Strict):
 
 
 class PerLabelOrSentence(Strict):
-    """What the loss of a batch is a mean over."""
+    """What the loss of a batch is a mean over.
 
-    loss_per: Literal["label", "sentence"] = Field(
-        default="label", description="what the summed loss of a batch is divided by the number of"
-    )
+    Attributes:
+        loss_per: what the summed loss of a batch is divided by the number of
+    """
+
+    loss_per: Literal["label", "sentence"] = "label"

@@ -14,12 +14,17 @@ from shared.vision.settings import EncoderConfig
 
 
 class CaptionCorpusConfig(CorpusConfig):
-    """Which images a task describes, as which features, and in which symbols."""
+    """Which images a task describes, as which features, and in which symbols.
+
+    Attributes:
+        max_words: longer training captions are left out
+        images: split to how many, its first ones, are used
+    """
 
     encoder: EncoderConfig
     tokenizer: TokenizerConfig
-    max_words: int | None = Field(default=None, ge=1, description="longer training captions are left out")
-    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+    max_words: int | None = Field(default=None, ge=1)
+    images: dict[str, PositiveInt] = Field(default={})
 
     @model_validator(mode="after")
     def _consistent(self) -> CaptionCorpusConfig:
@@ -30,27 +35,34 @@ class CaptionCorpusConfig(CorpusConfig):
 
 
 class CaptioningTraining(ExampleTraining, PerLabelOrSentence):
-    """How a captioning model is trained."""
+    """How a captioning model is trained.
 
-    monitor: Literal["bleu", "loss"] = Field(
-        default="bleu", description="what of validation decides which weights are best"
-    )
+    Attributes:
+        monitor: what of validation decides which weights are best
+    """
+
+    monitor: Literal["bleu", "loss"] = "bleu"
 
 
 class CaptioningEvaluation(JudgingConfig, Shown):
-    """How a trained model's captions are searched for and judged."""
+    """How a trained model's captions are searched for and judged.
 
-    heatmaps: int = Field(default=6, ge=0, description="images of each test split whose attention is kept for figures")
-    beam: int = Field(default=1, ge=1, description="1: greedy search")
-    normalisation: Literal["none", "mean"] = Field(
-        default="none", description="what ranks the captions of a beam: their log-probability, or its mean per symbol"
-    )
-    longest: int = Field(default=30, ge=1, description="most symbols of a caption, its end symbol included")
+    Attributes:
+        heatmaps: images of each test split whose attention is kept for figures
+        beam: 1: greedy search
+        normalisation: what ranks the captions of a beam: their log-probability, or its mean per symbol
+        longest: most symbols of a caption, its end symbol included
+        tokenisation: ptb: captions and references are running text; needs Java
+        batch: images captioned together
+    """
+
+    heatmaps: int = Field(default=6, ge=0)
+    beam: int = Field(default=1, ge=1)
+    normalisation: Literal["none", "mean"] = "none"
+    longest: int = Field(default=30, ge=1)
     metrics: list[Metric] = Field(default=["bleu", "rouge_l", "cider"], min_length=1)
-    tokenisation: Tokenisation = Field(
-        default="none", description="ptb: captions and references are running text; needs Java"
-    )
-    batch: int = Field(default=100, ge=1, description="images captioned together")
+    tokenisation: Tokenisation = "none"
+    batch: int = Field(default=100, ge=1)
 
 
 class CaptioningRun(ExampleRun):

@@ -13,22 +13,25 @@ from shared.training.config import Smoothed
 
 
 class ClassifiedCorpusConfig(CorpusConfig):
-    """Which texts a task classifies, as which symbols and into which classes."""
+    """Which texts a task classifies, as which symbols and into which classes.
 
-    texts: list[str] = Field(
-        default=["text"], min_length=1, max_length=2, description="one language, or the two of a pair"
-    )
+    Attributes:
+        texts: one language, or the two of a pair
+        evidence: language of positions (from 0) of the words that decide the class
+        classes: in this order; default: those of the training texts, sorted
+        lower: lower-case before the tokeniser
+        max_tokens: texts are cut after so many symbols
+        train_texts: use only so many, chosen at random once
+    """
+
+    texts: list[str] = Field(default=["text"], min_length=1, max_length=2)
     label: str = "label"
-    evidence: str | None = Field(
-        default=None, description="language of positions (from 0) of the words that decide the class"
-    )
-    classes: list[str] | None = Field(
-        default=None, min_length=2, description="in this order; default: those of the training texts, sorted"
-    )
+    evidence: str | None = None
+    classes: list[str] | None = Field(default=None, min_length=2)
     tokenizer: TokenizerConfig
-    lower: bool = Field(default=False, description="lower-case before the tokeniser")
-    max_tokens: int | None = Field(default=None, ge=1, description="texts are cut after so many symbols")
-    train_texts: int | None = Field(default=None, ge=1, description="use only so many, chosen at random once")
+    lower: bool = False
+    max_tokens: int | None = Field(default=None, ge=1)
+    train_texts: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> ClassifiedCorpusConfig:
@@ -46,24 +49,29 @@ class ClassifiedCorpusConfig(CorpusConfig):
 
 
 class ClassificationTraining(ExampleTraining, Smoothed):
-    """How a classifier is trained: its loss is the mean over texts."""
+    """How a classifier is trained: its loss is the mean over texts.
 
-    monitor: Literal["error", "loss"] = Field(
-        default="error", description="what of validation decides which weights are best"
-    )
+    Attributes:
+        monitor: what of validation decides which weights are best
+    """
+
+    monitor: Literal["error", "loss"] = "error"
 
 
 class ClassificationEvaluation(JudgingConfig, Shown):
-    """How a trained classifier is judged."""
+    """How a trained classifier is judged.
 
-    longest_shown: int = Field(default=60, ge=6, description="symbols of the texts that are kept for figures")
-    deletion: float | None = Field(
-        default=0.1, gt=0, lt=1, description="share of a text's words that the deletion test takes out; null: no test"
-    )
-    deletion_draws: int = Field(
-        default=3, ge=1, description="choices of random words that the test compares with, on average"
-    )
-    batch: int = Field(default=64, ge=1, description="texts read together")
+    Attributes:
+        longest_shown: symbols of the texts that are kept for figures
+        deletion: share of a text's words that the deletion test takes out; null: no test
+        deletion_draws: choices of random words that the test compares with, on average
+        batch: texts read together
+    """
+
+    longest_shown: int = Field(default=60, ge=6)
+    deletion: float | None = Field(default=0.1, gt=0, lt=1)
+    deletion_draws: int = Field(default=3, ge=1)
+    batch: int = Field(default=64, ge=1)
 
 
 class ClassificationRun(ExampleRun):

@@ -20,21 +20,24 @@ _OWN_UNIT: dict[str, Unit] = {"words": "word", "characters": "character", "bytes
 
 
 class LanguageCorpusConfig(CorpusConfig):
-    """Which running text a task models, and as which symbols."""
+    """Which running text a task models, and as which symbols.
 
-    language: str = Field(default="text", description="the text is in <split>.<language>")
-    unit: Unit = Field(default="word", description="what losses are reported per; symbols may be others")
+    Attributes:
+        language: the text is in <split>.<language>
+        unit: what losses are reported per; symbols may be others
+        end_of_line: an end symbol for each line end, which counts as a unit; else it is nothing
+        recalls: language of the words that repeat an earlier one of their line, and of which
+        lines: split to how many, its first ones, are used
+        shuffled: lines stand in a random order, which no seed changes, and empty ones are left out
+    """
+
+    language: str = "text"
+    unit: Unit = "word"
     tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
-    end_of_line: bool = Field(
-        default=True, description="an end symbol for each line end, which counts as a unit; else it is nothing"
-    )
-    recalls: str | None = Field(
-        default=None, description="language of the words that repeat an earlier one of their line, and of which"
-    )
-    lines: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
-    shuffled: bool = Field(
-        default=False, description="lines stand in a random order, which no seed changes, and empty ones are left out"
-    )
+    end_of_line: bool = True
+    recalls: str | None = None
+    lines: dict[str, PositiveInt] = Field(default={})
+    shuffled: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> LanguageCorpusConfig:
@@ -53,26 +56,42 @@ class LanguageCorpusConfig(CorpusConfig):
 
 
 class SegmentsConfig(Strict):
-    """The size of a batch: parts of the text that are read side by side, a segment of each."""
+    """The size of a batch: parts of the text that are read side by side, a segment of each.
 
-    sentences: PositiveInt = Field(description="parts of the text, its columns")
-    length: PositiveInt = Field(description="symbols of a segment")
+    Attributes:
+        sentences: parts of the text, its columns
+        length: symbols of a segment
+    """
+
+    sentences: PositiveInt
+    length: PositiveInt
 
 
 class LanguageTraining(TrainingConfig):
-    """How a language model is trained: segment after segment of the text, its loss the mean over symbols."""
+    """How a language model is trained: segment after segment of the text, its loss the mean over symbols.
+
+    Attributes:
+        memory: symbols before a segment whose states are remembered
+        loss_on: which symbols of a segment are trained on
+    """
 
     batch: SegmentsConfig
-    memory: NonNegativeInt = Field(default=0, description="symbols before a segment whose states are remembered")
-    loss_on: Literal["all", "last_half"] = Field(default="all", description="which symbols of a segment are trained on")
+    memory: NonNegativeInt = 0
+    loss_on: Literal["all", "last_half"] = "all"
 
 
 class ReachConfig(Strict):
-    """How far back a model sees, as :class:`shared.decoding.protocol.Reach` has it."""
+    """How far back a model sees, as :class:`shared.decoding.protocol.Reach` has it.
 
-    memory: NonNegativeInt = Field(description="M, symbols; 0: segments are read independently")
-    same_length: bool = Field(default=False, description="every symbol is predicted from exactly M others")
-    clamp: PositiveInt | None = Field(default=None, description="greater distances count as this one")
+    Attributes:
+        memory: M, symbols; 0: segments are read independently
+        same_length: every symbol is predicted from exactly M others
+        clamp: greater distances count as this one
+    """
+
+    memory: NonNegativeInt
+    same_length: bool = False
+    clamp: PositiveInt | None = None
 
     @property
     def reach(self) -> Reach:
@@ -89,13 +108,17 @@ class ReachConfig(Strict):
 
 
 class SlidingConfig(Strict):
-    """Evaluation in overlapping windows that are read independently, as Al-Rfou et al. (2019) do it."""
+    """Evaluation in overlapping windows that are read independently, as Al-Rfou et al. (2019) do it.
 
-    context: PositiveInt = Field(description="inputs of a window")
-    stride: PositiveInt = Field(
-        default=1, description="symbols between the beginnings of windows; only what is new is scored"
-    )
-    size: PositiveInt = Field(default=64, description="windows read together")
+    Attributes:
+        context: inputs of a window
+        stride: symbols between the beginnings of windows; only what is new is scored
+        size: windows read together
+    """
+
+    context: PositiveInt
+    stride: PositiveInt = 1
+    size: PositiveInt = 64
 
     @model_validator(mode="after")
     def _no_symbol_is_skipped(self) -> SlidingConfig:
@@ -105,14 +128,19 @@ class SlidingConfig(Strict):
 
 
 class ContextsConfig(Strict):
-    """At which lengths of the context losses are taken, for the relative effective context length (section 4.3)."""
+    """At which lengths of the context losses are taken, for the relative effective context length (section 4.3).
 
-    step: PositiveInt = Field(description="Δ, symbols from one length to the next")
-    most: PositiveInt = Field(description="the greatest length, symbols")
-    positions: PositiveInt = Field(description="test symbols, evenly spread, whose losses these are")
-    of: Literal["all", "recalls"] = Field(
-        default="all", description="whether they are any symbols or only such that repeat an earlier one"
-    )
+    Attributes:
+        step: Δ, symbols from one length to the next
+        most: the greatest length, symbols
+        positions: test symbols, evenly spread, whose losses these are
+        of: whether they are any symbols or only such that repeat an earlier one
+    """
+
+    step: PositiveInt
+    most: PositiveInt
+    positions: PositiveInt
+    of: Literal["all", "recalls"] = "all"
 
     @model_validator(mode="after")
     def _in_steps(self) -> ContextsConfig:
@@ -122,29 +150,39 @@ class ContextsConfig(Strict):
 
 
 class SampleConfig(Strict):
-    """Which text the model writes, for the reader of the report."""
+    """Which text the model writes, for the reader of the report.
 
-    prompts: PositiveInt = Field(default=2, description="texts that begin with a part of the test text")
-    prompt: PositiveInt = Field(default=100, description="symbols of that part")
-    length: PositiveInt = Field(default=300, description="symbols that the model adds")
+    Attributes:
+        prompts: texts that begin with a part of the test text
+        prompt: symbols of that part
+        length: symbols that the model adds
+    """
+
+    prompts: PositiveInt = 2
+    prompt: PositiveInt = 100
+    length: PositiveInt = 300
     temperature: float = Field(default=1.0, gt=0)
     top_k: PositiveInt | None = None
     top_p: float | None = Field(default=None, gt=0, le=1)
 
 
 class LanguageEvaluation(JudgingConfig):
-    """How a trained language model is judged: by all symbols of the test splits, in the order of the text."""
+    """How a trained language model is judged: by all symbols of the test splits, in the order of the text.
 
-    length: PositiveInt = Field(description="symbols of a segment")
+    Attributes:
+        length: symbols of a segment
+        columns: parts of the text that are read side by side
+        block: symbols that count as one example of the test text
+        sliding: windows instead of segments, for a model that is trained without memory
+        memories: further lengths of the memory at which the first test split is scored
+    """
+
+    length: PositiveInt
     reach: ReachConfig
-    columns: PositiveInt = Field(default=8, description="parts of the text that are read side by side")
-    block: PositiveInt = Field(default=200, description="symbols that count as one example of the test text")
-    sliding: SlidingConfig | None = Field(
-        default=None, description="windows instead of segments, for a model that is trained without memory"
-    )
-    memories: list[NonNegativeInt] = Field(
-        default=[], description="further lengths of the memory at which the first test split is scored"
-    )
+    columns: PositiveInt = 8
+    block: PositiveInt = 200
+    sliding: SlidingConfig | None = None
+    memories: list[NonNegativeInt] = Field(default=[])
     contexts: ContextsConfig | None = None
     samples: SampleConfig | None = None
 

@@ -71,15 +71,18 @@ class PixelCorpusConfig(CorpusConfig):
     Attributes:
         causal: every pixel is predicted from those before it.
         counts_hits: evaluation measures no accuracy of pixels.
+        pool: side of the squares whose mean becomes one pixel
+        levels: values of a pixel, equal parts of 0 to 255
+        images: split to how many, its first ones, are used
     """
 
     causal: ClassVar[bool] = True
     counts_hits: ClassVar[bool] = False
     unit: ClassVar[str] = "pixel"
     of: Literal["pixels"] = "pixels"
-    pool: int = Field(default=1, ge=1, le=16, description="side of the squares whose mean becomes one pixel")
-    levels: int = Field(default=256, ge=2, le=256, description="values of a pixel, equal parts of 0 to 255")
-    images: dict[str, PositiveInt] = Field(default={}, description="split to how many, its first ones, are used")
+    pool: int = Field(default=1, ge=1, le=16)
+    levels: int = Field(default=256, ge=2, le=256)
+    images: dict[str, PositiveInt] = Field(default={})
 
     @model_validator(mode="after")
     def _consistent(self) -> PixelCorpusConfig:
@@ -112,23 +115,23 @@ class ProteinCorpusConfig(CorpusConfig):
 
     Attributes:
         counts_hits: evaluation measures accuracy.
+        masked: some letters are predicted from all others, not each from those before it
+        length: sequences are cut after so many letters
+        concatenated: all sequences, whole and in a random order that no seed changes, stand one after another with end
+            symbols between, and this is cut into pieces of 'length', as Choromanski et al. (2021) concatenate TrEMBL
+        fragments: whether parts of proteins are taken, too
+        train_sequences: use only so many, chosen at random once
     """
 
     counts_hits: ClassVar[bool] = True
     symbols: ClassVar[int] = VOCABULARY
     unit: ClassVar[str] = "residue"
     of: Literal["proteins"] = "proteins"
-    masked: bool = Field(
-        default=False, description="some letters are predicted from all others, not each from those before it"
-    )
-    length: PositiveInt = Field(default=1024, description="sequences are cut after so many letters")
-    concatenated: bool = Field(
-        default=False,
-        description="all sequences, whole and in a random order that no seed changes, stand one after another with end "
-        "symbols between, and this is cut into pieces of 'length', as Choromanski et al. (2021) concatenate TrEMBL",
-    )
-    fragments: bool = Field(default=True, description="whether parts of proteins are taken, too")
-    train_sequences: PositiveInt | None = Field(default=None, description="use only so many, chosen at random once")
+    masked: bool = False
+    length: PositiveInt = 1024
+    concatenated: bool = False
+    fragments: bool = True
+    train_sequences: PositiveInt | None = None
 
     @property
     def causal(self) -> bool:
@@ -141,33 +144,42 @@ SequenceCorpusConfig = Annotated[CopyCorpusConfig | PixelCorpusConfig | ProteinC
 
 
 class SequenceTraining(ExampleTraining):
-    """How a model of sequences is trained: its loss is the mean over all symbols that count."""
+    """How a model of sequences is trained: its loss is the mean over all symbols that count.
 
-    monitor: Literal["loss", "error"] = Field(
-        default="loss", description="what of validation decides which weights are best"
-    )
+    Attributes:
+        monitor: what of validation decides which weights are best
+    """
+
+    monitor: Literal["loss", "error"] = "loss"
 
 
 class PicturesConfig(Strict):
-    """Which pictures the model draws, for the reader of the report."""
+    """Which pictures the model draws, for the reader of the report.
 
-    samples: PositiveInt = Field(default=8, description="drawn after the first pixel of test pictures")
-    completions: PositiveInt = Field(default=4, description="test pictures of which a part is given")
-    given: float = Field(default=0.5, gt=0, lt=1, description="that part, of their pixels, from the top")
+    Attributes:
+        samples: drawn after the first pixel of test pictures
+        completions: test pictures of which a part is given
+        given: that part, of their pixels, from the top
+    """
+
+    samples: PositiveInt = 8
+    completions: PositiveInt = 4
+    given: float = Field(default=0.5, gt=0, lt=1)
 
 
 class SequenceEvaluation(JudgingConfig):
-    """How a trained model is judged: by all symbols of the test splits that count."""
+    """How a trained model is judged: by all symbols of the test splits that count.
 
-    tokens: PositiveInt = Field(default=4000, description="symbols that are read together, padding included")
-    swapped: dict[Annotated[str, Field(pattern=r"^\w[\w-]*$")], dict[str, Any]] = Field(
-        default={},
-        description="by name, changes of the model section: the weights are judged again in a model that is built so",
-    )
+    Attributes:
+        tokens: symbols that are read together, padding included
+        swapped: by name, changes of the model section: the weights are judged again in a model that is built so
+        baseline: also judge the frequencies of the letters in train, as a predictor
+    """
+
+    tokens: PositiveInt = 4000
+    swapped: dict[Annotated[str, Field(pattern=r"^\w[\w-]*$")], dict[str, Any]] = Field(default={})
     pictures: PicturesConfig | None = None
-    baseline: bool = Field(
-        default=False, description="also judge the frequencies of the letters in train, as a predictor"
-    )
+    baseline: bool = False
 
 
 class SequenceRun(ExampleRun):
@@ -204,23 +216,34 @@ Subject = Literal[
 
 
 class ScalingConfig(StudyConfig):
-    """A variant's ``model`` section."""
+    """A variant's ``model`` section.
+
+    Attributes:
+        subjects: which of the builders are measured
+        lengths: T, symbols
+        longest: subjects that are not measured at all lengths
+        width: D
+        heads: H
+        features: M, of the maps that draw them
+        feed_forward: hidden units of the network after attention; null: attention alone
+        buckets: of attention by hashing
+        chunk: positions of a chunk of attention by hashing
+        repeats: of which times are medians
+    """
 
     measured: ClassVar[tuple[str, ...]] = (
         "*.time_slope", "*.memory_slope", "*.seconds*", "*.mebibytes*", "*.over_identity",
     )  # fmt: skip
-    subjects: list[Subject] = Field(min_length=1, description="which of the builders are measured")
-    lengths: Ascending = Field(description="T, symbols")
-    longest: dict[Subject, PositiveInt] = Field(default={}, description="subjects that are not measured at all lengths")
-    width: PositiveInt = Field(description="D")
-    heads: PositiveInt = Field(description="H")
-    features: PositiveInt = Field(default=64, description="M, of the maps that draw them")
-    feed_forward: PositiveInt | None = Field(
-        default=None, description="hidden units of the network after attention; null: attention alone"
-    )
-    buckets: PositiveInt = Field(default=64, multiple_of=2, description="of attention by hashing")
-    chunk: PositiveInt = Field(default=32, description="positions of a chunk of attention by hashing")
-    repeats: PositiveInt = Field(default=5, description="of which times are medians")
+    subjects: list[Subject] = Field(min_length=1)
+    lengths: Ascending
+    longest: dict[Subject, PositiveInt] = Field(default={})
+    width: PositiveInt
+    heads: PositiveInt
+    features: PositiveInt = 64
+    feed_forward: PositiveInt | None = None
+    buckets: PositiveInt = Field(default=64, multiple_of=2)
+    chunk: PositiveInt = 32
+    repeats: PositiveInt = 5
 
     @property
     def key_size(self) -> int:

@@ -15,18 +15,23 @@ or a mixture of Gaussians, from which the elements of the set are likely to be d
 
 
 class SetCorpusConfig(CorpusConfig):
-    """Which sets a task is of, and what is to be said of each."""
+    """Which sets a task is of, and what is to be said of each.
+
+    Attributes:
+        numbers: of an element
+        sizes: least and largest number of elements of a set
+        components: Gaussians of a mixture
+        composed: the elements are labelled pictures, as texts of grey levels from 0, and so many sets are composed of
+            those of each split; of a set the number of different labels is to be said
+        levels: grey levels of these pictures
+    """
 
     asked: Asked
-    numbers: PositiveInt = Field(description="of an element")
-    sizes: Lengths = Field(description="least and largest number of elements of a set")
-    components: PositiveInt = Field(default=1, description="Gaussians of a mixture")
-    composed: dict[str, PositiveInt] = Field(
-        default={},
-        description="the elements are labelled pictures, as texts of grey levels from 0, and so many sets are composed "
-        "of those of each split; of a set the number of different labels is to be said",
-    )
-    levels: int = Field(default=4, ge=2, description="grey levels of these pictures")
+    numbers: PositiveInt
+    sizes: Lengths
+    components: PositiveInt = 1
+    composed: dict[str, PositiveInt] = Field(default={})
+    levels: int = Field(default=4, ge=2)
 
     @model_validator(mode="after")
     def _consistent(self) -> SetCorpusConfig:
@@ -50,10 +55,15 @@ class SetCorpusConfig(CorpusConfig):
 
 
 class SetEvaluation(JudgingConfig):
-    """How a trained model is judged."""
+    """How a trained model is judged.
 
-    shown: int = Field(default=4, ge=0, description="test sets that are kept for figures, with their mixtures")
-    batch: PositiveInt = Field(default=50, description="sets read together")
+    Attributes:
+        shown: test sets that are kept for figures, with their mixtures
+        batch: sets read together
+    """
+
+    shown: int = Field(default=4, ge=0)
+    batch: PositiveInt = 50
 
 
 class SetRun(ExampleRun):

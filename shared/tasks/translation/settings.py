@@ -13,15 +13,22 @@ from shared.training.config import PerLabelOrSentence, Smoothed
 
 
 class ParallelCorpusConfig(CorpusConfig):
-    """Which parallel text a task uses, and as which symbols."""
+    """Which parallel text a task uses, and as which symbols.
+
+    Attributes:
+        max_words: longer training pairs are dropped, either side
+        max_ratio: training pairs of more unequal length are dropped
+        train_pairs: use only so many training pairs
+        dictionary: learn one, to replace unknown words by
+    """
 
     source: str
     target: str
     tokenizer: TokenizerConfig
-    max_words: int = Field(default=10_000, ge=1, description="longer training pairs are dropped, either side")
-    max_ratio: float = Field(default=9.0, gt=1, description="training pairs of more unequal length are dropped")
-    train_pairs: int | None = Field(default=None, ge=1, description="use only so many training pairs")
-    dictionary: bool = Field(default=False, description="learn one, to replace unknown words by")
+    max_words: int = Field(default=10_000, ge=1)
+    max_ratio: float = Field(default=9.0, gt=1)
+    train_pairs: int | None = Field(default=None, ge=1)
+    dictionary: bool = False
 
     @model_validator(mode="after")
     def _words_to_look_up(self) -> ParallelCorpusConfig:
@@ -31,27 +38,36 @@ class ParallelCorpusConfig(CorpusConfig):
 
 
 class TranslationTraining(ExampleTraining, Smoothed, PerLabelOrSentence):
-    """How a translation model is trained."""
+    """How a translation model is trained.
 
-    max_words: int | None = Field(default=None, ge=1, description="longer training pairs are left out")
+    Attributes:
+        max_words: longer training pairs are left out
+    """
+
+    max_words: int | None = Field(default=None, ge=1)
 
 
 class DecodingConfig(Strict):
-    """How translations are searched for."""
+    """How translations are searched for.
+
+    Attributes:
+        minimum_ratio: least symbols per source symbol, rounded down
+        maximum_ratio: most symbols per source symbol
+        maximum_extra: symbols more than that; source and translation both count their end symbol
+        batch: sources searched together
+        no_unknown: also translate with UNK forbidden, for the no-UNK column
+        replace_unknown: also put translations of the words most attended to in the place of UNK
+    """
 
     beam: int = Field(ge=1)
     normalisation: Literal["none", "mean", "gnmt"] = "none"
     alpha: float = Field(default=0.6, ge=0)
-    minimum_ratio: float = Field(default=0.5, ge=0, description="least symbols per source symbol, rounded down")
-    maximum_ratio: float = Field(default=3.0, gt=0, description="most symbols per source symbol")
-    maximum_extra: int = Field(
-        default=0, ge=0, description="symbols more than that; source and translation both count their end symbol"
-    )
-    batch: int = Field(default=64, ge=1, description="sources searched together")
-    no_unknown: bool = Field(default=False, description="also translate with UNK forbidden, for the no-UNK column")
-    replace_unknown: bool = Field(
-        default=False, description="also put translations of the words most attended to in the place of UNK"
-    )
+    minimum_ratio: float = Field(default=0.5, ge=0)
+    maximum_ratio: float = Field(default=3.0, gt=0)
+    maximum_extra: int = Field(default=0, ge=0)
+    batch: int = Field(default=64, ge=1)
+    no_unknown: bool = False
+    replace_unknown: bool = False
 
     @model_validator(mode="after")
     def _some_length_is_allowed(self) -> DecodingConfig:
@@ -61,18 +77,23 @@ class DecodingConfig(Strict):
 
 
 class EvaluationConfig(JudgingConfig, Shown):
-    """How a trained model's translations are judged."""
+    """How a trained model's translations are judged.
 
-    bleu: Literal["13a", "none"] = Field(default="13a", description="sacreBLEU's tokenisation")
-    moses: str | None = Field(
-        default=None, pattern="^[a-z]{2}$", description="also BLEU of Moses' words, of this target language"
-    )
-    compounds: bool = Field(
-        default=False, description="also that BLEU with compounds split at hyphens, as tensor2tensor has it"
-    )
-    brackets: bool = Field(default=False, description="targets are trees; also score their labelled brackets")
-    operations: bool = Field(default=False, description="also count the operations of the whole training")
-    ensemble: bool = Field(default=False, description="also judge the models of all seeds together as one")
+    Attributes:
+        bleu: sacreBLEU's tokenisation
+        moses: also BLEU of Moses' words, of this target language
+        compounds: also that BLEU with compounds split at hyphens, as tensor2tensor has it
+        brackets: targets are trees; also score their labelled brackets
+        operations: also count the operations of the whole training
+        ensemble: also judge the models of all seeds together as one
+    """
+
+    bleu: Literal["13a", "none"] = "13a"
+    moses: str | None = Field(default=None, pattern="^[a-z]{2}$")
+    compounds: bool = False
+    brackets: bool = False
+    operations: bool = False
+    ensemble: bool = False
 
     @model_validator(mode="after")
     def _compounds_of_words(self) -> EvaluationConfig:
