@@ -133,13 +133,11 @@ class SpanAttention(nn.Module):
         """(B, T, D), with keys and values of cache and segment and p (L, K), to (B, T, D)."""
         dropout = self.dropout if self.training else 0.0
         out: Tensor = attend(self._split(self.w_q(h)), *context, p, self.z(), self.ramp or 0, dropout)
-        joined: Tensor = self.w_o(out.transpose(1, 2).flatten(2))
-        return joined
+        return self.w_o(out.transpose(1, 2).flatten(2))
 
     def _split(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, H, T, K)."""
-        heads: Tensor = x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return heads
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class Cache:

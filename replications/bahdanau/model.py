@@ -132,8 +132,7 @@ class DeepOutput(nn.Module):
         """Logits: s_{i-1} (…, N), E y_{i-1} (…, M), c_i (…, C) to (…, V)."""
         t_tilde = self.u_o(s) + self.v_o(e_y) + self.c_o(c)  # (…, 2L)
         t = torch.maximum(t_tilde[..., 0::2], t_tilde[..., 1::2])  # (…, L)
-        logits: Tensor = self.w_o(self.dropout(t))  # (…, V)
-        return logits
+        return self.w_o(self.dropout(t))  # (…, V)
 
 
 @dataclass(frozen=True)
@@ -290,8 +289,7 @@ class RNNsearch(EncoderDecoder):
 
     def align(self, state: DecoderState) -> Tensor:
         """α_ij ∝ exp(v_aᵀ tanh(W_a s_{i-1} + U_a h_j))."""
-        alpha: Tensor = self.attention(state.s, state.keys, state.mask)  # (B, k, S)
-        return alpha
+        return self.attention(state.s, state.keys, state.mask)  # (B, k, S)
 
 
 class RNNencdec(EncoderDecoder):

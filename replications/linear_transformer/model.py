@@ -145,8 +145,7 @@ class SoftmaxAttention(SelfAttention):
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """See :class:`SelfAttention`. Padding is at the end, so a causal query of a real symbol never sees it."""
         seen = None if mask is None or causal else mask[:, None, None]
-        out: Tensor = self.heads(x, self.heads.project(x), mask=seen, causal=causal)[0]
-        return out
+        return self.heads(x, self.heads.project(x), mask=seen, causal=causal)[0]
 
     def begin(self, like: Tensor, length: int) -> KeysValuesSoFar:
         """Room for all keys and values."""
@@ -177,8 +176,7 @@ class HashedAttention(SelfAttention):
 
     def forward(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """See :class:`SelfAttention`."""
-        out: Tensor = self.heads(x, mask=mask, causal=causal)[0]
-        return out
+        return self.heads(x, mask=mask, causal=causal)[0]
 
     def redraw(self, generator: torch.Generator) -> None:
         """Draw the hashes' rotations."""

@@ -106,8 +106,7 @@ class FavorAttention(SelfAttention):
             heads = attend(q, k, v, mask=seen, causal=causal)  # (B, H, T, K)
         else:
             heads = favor(self.features, q, k, v, mask, causal)
-        out: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))
-        return out
+        return self.w_o(heads.transpose(1, 2).flatten(2))
 
 
 class Performer(SequenceTransformer):

@@ -73,8 +73,7 @@ class ReformerAttention(SelfAttention):
             k = functional.normalize(q, dim=-1) if self.w_k is None else self._split(self.w_k, x)
             seen = self._seen(x, mask, causal)
             heads = masked_softmax(q @ k.mT / math.sqrt(q.size(-1)), seen) @ v  # equation 1
-        out: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))
-        return out
+        return self.w_o(heads.transpose(1, 2).flatten(2))
 
     def _seen(self, x: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """(B or 1, 1, T, T) bool: P_i of equation 2."""
@@ -89,8 +88,7 @@ class ReformerAttention(SelfAttention):
 
     def _split(self, w: nn.Module, x: Tensor) -> Tensor:
         """(B, T, D) to (B, H, T, K)."""
-        heads: Tensor = w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-        return heads
+        return w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
 class Streams:
@@ -110,23 +108,19 @@ class Streams:
 
     def hashes(self, x2: Tensor) -> Tensor | None:
         """Of F's attention."""
-        found: Tensor | None = self.layer.attention.hashes(self.layer.attention_norm(x2))
-        return found
+        return self.layer.attention.hashes(self.layer.attention_norm(x2))
 
     def f(self, x2: Tensor, buckets: Tensor | None = None) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        out: Tensor = self.layer.attention(self.layer.attention_norm(x2), self.mask, self.causal, buckets)
-        return out
+        return self.layer.attention(self.layer.attention_norm(x2), self.mask, self.causal, buckets)
 
     def g(self, y1: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D), of any positions apart from the others."""
-        out: Tensor = self.layer.feed_forward(self.layer.feed_forward_norm(y1))
-        return out
+        return self.layer.feed_forward(self.layer.feed_forward_norm(y1))
 
     def chunks(self, x: Tensor) -> Sequence[Tensor]:
         """(B, T, D) in chunks of positions."""
-        parts: Sequence[Tensor] = x.split(self.size or x.size(1), dim=1)
-        return parts
+        return x.split(self.size or x.size(1), dim=1)
 
     def chunked(self, y1: Tensor) -> Tensor:
         """G, a chunk at a time (equation 10)."""
@@ -245,5 +239,4 @@ class Reformer(SequenceTransformer):
             return super().forward(inputs, mask)
         x = self._embedded(inputs, 0)
         layers = [Streams(layer, mask, self.causal, self.feed_forward_chunk) for layer in self.layers]
-        h: Tensor = self.norm(torch.cat(two_streams(x, x, layers), dim=-1))
-        return h
+        return self.norm(torch.cat(two_streams(x, x, layers), dim=-1))

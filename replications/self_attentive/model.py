@@ -93,8 +93,7 @@ class LSTMEncoder(Encoder):
             s: (B, n, d) word vectors, right-padded.
             mask: (B, n) bool, true at words.
         """
-        h: Tensor = self.lstm(s, mask)
-        return h
+        return self.lstm(s, mask)
 
 
 class SelfAttentiveEncoder(LSTMEncoder):

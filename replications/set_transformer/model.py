@@ -50,8 +50,7 @@ class MAB(nn.Module):
         seen = None if mask is None else mask[:, None, None]
         attended, _ = self.multihead(x, self.multihead.project(y), mask=seen)
         h = self.norm_h(x + attended)
-        out: Tensor = self.norm(h + self.rff(h))
-        return out
+        return self.norm(h + self.rff(h))
 
 
 class SAB(nn.Module):
@@ -67,8 +66,7 @@ class SAB(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, n, D) to (B, n, D); anything where the mask (B, n) is false."""
-        out: Tensor = self.mab(x, x, mask)
-        return out
+        return self.mab(x, x, mask)
 
 
 class ISAB(nn.Module):
@@ -88,8 +86,7 @@ class ISAB(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """As :class:`SAB`."""
         h = self.mab_h(self.points.expand(len(x), -1, -1), x, mask)  # (B, m, D)
-        out: Tensor = self.mab(x, h)
-        return out
+        return self.mab(x, h)
 
 
 class PMA(nn.Module):
@@ -108,8 +105,7 @@ class PMA(nn.Module):
 
     def forward(self, z: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, n, D) to (B, k, D)."""
-        out: Tensor = self.mab(self.seeds.expand(len(z), -1, -1), self.rff(z), mask)
-        return out
+        return self.mab(self.seeds.expand(len(z), -1, -1), self.rff(z), mask)
 
 
 class SetModel(nn.Module):
@@ -170,5 +166,4 @@ class SetModel(nn.Module):
             z = z.masked_fill(~mask.unsqueeze(2), -torch.inf).amax(1)  # (B, D)
         else:
             z = z.masked_fill(~mask.unsqueeze(2), 0).sum(1) / mask.sum(1, keepdim=True)
-        out: Tensor = self.output(self.decoder(z)).view(len(elements), self.outputs, -1)
-        return out
+        return self.output(self.decoder(z)).view(len(elements), self.outputs, -1)

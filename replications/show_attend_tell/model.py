@@ -75,8 +75,7 @@ class DeepOutput(nn.Module):
         summed = e_y + self.l_h(self.dropout(h))
         if self.l_z is not None:
             summed = summed + self.l_z(z_hat)
-        logits: Tensor = self.l_o(self.dropout(self.bounded(summed)))
-        return logits
+        return self.l_o(self.dropout(self.bounded(summed)))
 
 
 @dataclass(frozen=True)

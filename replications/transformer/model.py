@@ -99,8 +99,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """See the class."""
-        out: Tensor = self.w_2(torch.relu(self.w_1(x)))
-        return out
+        return self.w_2(torch.relu(self.w_1(x)))
 
 
 class EncoderLayer(nn.Module):
@@ -217,8 +216,7 @@ class Transformer(nn.Module):
     def embed(self, symbols: Tensor, start: int = 0) -> Tensor:
         """√D · E[symbol] + PE (sections 3.4, 3.5) of (B, L) symbols at positions from ``start``: (B, L, D)."""
         e = self.embedding(symbols) * math.sqrt(self.embedding.embedding_dim)
-        embedded: Tensor = self.dropout(e + self.positions(start, start + symbols.size(1)))
-        return embedded
+        return self.dropout(e + self.positions(start, start + symbols.size(1)))
 
     def encode(self, source: Tensor, mask: Tensor, *, wanted: bool = False) -> tuple[Tensor, list[Tensor]]:
         """(B, S) symbols under the mask (B, 1, 1, S) to (B, S, D), and every layer's weights if they are wanted."""

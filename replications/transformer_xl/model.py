@@ -84,7 +84,7 @@ class Recurrent(nn.Module):
 
     def forward(self, inputs: Tensor, targets: Tensor, memory: Any | None = None) -> Tensor:
         """-log p of every target after the inputs up to its place: (B, T) and (B, T) to (B, T) nats."""
-        return self.softmax(self.states(inputs, memory), targets)  # type: ignore[no-any-return]
+        return self.softmax(self.states(inputs, memory), targets)
 
     def next_log_probs(self, inputs: Tensor, memory: Any | None = None) -> Tensor:
         """Log-probabilities (B, V) of what follows the last of the inputs (B, T)."""
@@ -183,8 +183,7 @@ class TransformerXL(Recurrent):
 
 def _projected(positions: nn.Module, r: Callable[[int], Tensor], keys: int) -> Tensor:
     """A layer's vectors (H, S, K) of the distances of S keys."""
-    p: Tensor = positions(r(keys), keys)
-    return p
+    return positions(r(keys), keys)
 
 
 class LSTMLanguageModel(Recurrent):
@@ -214,8 +213,7 @@ class LSTMLanguageModel(Recurrent):
         h, after = self.lstm(self.dropout(self.softmax.embedding(inputs)), before)
         if memory is not None and memory.reach.memory:
             memory.held = tuple(state.detach() for state in after)
-        out: Tensor = self.dropout(h)
-        return out
+        return self.dropout(h)
 
 
 @torch.no_grad()

@@ -143,8 +143,7 @@ class VisionTransformer(nn.Module):
         if self.x_class is not None:
             first = self.x_class if self.class_position is None else self.x_class + self.class_position
             z = torch.cat((first.expand(len(z), 1, -1), z), dim=1)
-        embedded: Tensor = self.dropout(z)
-        return embedded
+        return self.dropout(z)
 
     def forward(self, texts: tuple[Tensor, ...], masks: tuple[Tensor, ...]) -> Classified:
         """One text (B, n) and its mask (B, n) to logits (B, K), and the roll-out to its pixels (B, 1, n).
@@ -199,8 +198,7 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, S, S) to (B, C′, S / stride, S / stride)."""
-        out: Tensor = self.shortcut(x[..., :: self.stride, :: self.stride]) + self.residual(x)
-        return out
+        return self.shortcut(x[..., :: self.stride, :: self.stride]) + self.residual(x)
 
 
 class ConvolutionalNetwork(nn.Module):
