@@ -108,8 +108,7 @@ class Exactness(Study):
 
 def heads_of(model: LinearTransformer) -> MultiHeadAttention:
     """The projections of the first layer's attention."""
-    heads: MultiHeadAttention = model.attentions[0].heads
-    return heads
+    return model.attentions[0].heads
 
 
 def differences(level: str, outcomes: Mapping[tuple[str, str], Outcome], exact: Outcome) -> dict[str, float]:

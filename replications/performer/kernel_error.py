@@ -38,8 +38,7 @@ def expected_kernel(x: Values, y: Values, *, estimator: Estimator = "positive", 
         (…).
     """
     factor, square = _parts(x, y, estimator)
-    mean: Values = factor * _single(square, x.shape[-1], norms)
-    return mean
+    return factor * _single(square, x.shape[-1], norms)
 
 
 def kernel_mse(
@@ -68,8 +67,7 @@ def kernel_mse(
     if orthogonal:
         variance += _pairs(projections, size) * (_orthogonal_pair(square, size, norms) - mean**2)
     bias = factor * mean - np.exp((x * y).sum(-1))
-    mse: Values = factor**2 * variance + bias**2
-    return mse
+    return factor**2 * variance + bias**2
 
 
 def orthogonal_mse_bound(x: Values, y: Values, *, projections: int) -> Values:

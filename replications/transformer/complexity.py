@@ -77,8 +77,7 @@ class Layer(nn.Module, ABC):
 
     def hop(self, number: int, x: Tensor, h: Tensor) -> Tensor:
         """From the input x and what hop ``number`` - 1 has made of it, h, to the next h, (B, L, D) each."""
-        further: Tensor = self(h)
-        return further
+        return self(h)
 
     def reach(self, length: int) -> Tensor:
         """(L, L) bool, which inputs an output depends on before the first hop: the one at its own position."""
@@ -117,8 +116,7 @@ class Recurrence(Layer):
 
     def forward(self, x: Tensor) -> Tensor:
         """See :meth:`Layer.forward`."""
-        h: Tensor = self.rnn(x)[0]
-        return h
+        return self.rnn(x)[0]
 
     def hop(self, number: int, x: Tensor, h: Tensor) -> Tensor:
         """One step at all positions: after t hops, of any h, the first t states are those of :meth:`forward`."""

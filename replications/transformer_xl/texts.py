@@ -113,8 +113,7 @@ class Samples(OfVariants):
 
 def evaluation(run: RunResults, seed: int) -> Mapping[str, Any]:
     """The settings that a seed is evaluated with."""
-    found: Mapping[str, Any] = run.runs[seed]["parameters"]["evaluation"]
-    return found
+    return run.runs[seed]["parameters"]["evaluation"]
 
 
 def _samples(run: RunResults) -> list[dict[str, str]]:

@@ -79,8 +79,7 @@ def load_replication(paper: str) -> Replication:
     module = importlib.import_module(f"replications.{paper}.replication")
     if not hasattr(module, "REPLICATION"):
         raise ReplicationError(f"{file} does not define REPLICATION; let it say how models are built.")
-    replication: Replication = module.REPLICATION
-    return replication
+    return module.REPLICATION
 
 
 @contextmanager

@@ -103,15 +103,11 @@ class Replication:
         Writes ``examples.jsonl.gz`` and, where there is attention to show, ``attention.npz`` into ``out``; returns
         metrics.
         """
-        metrics: Mapping[str, float] = self.part("evaluation").evaluate(
-            self, config, self.open(config, prepared), trained, out
-        )
-        return metrics
+        return self.part("evaluation").evaluate(self, config, self.open(config, prepared), trained, out)
 
     def descriptions(self, config: RunConfig) -> Mapping[str, Any]:
         """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
-        descriptions: Mapping[str, Any] = self.part("evaluation").describe(config)
-        return descriptions
+        return self.part("evaluation").describe(config)
 
 
 class Study:

@@ -61,8 +61,7 @@ class Weights:
     def shades(self) -> Floats:
         """(R, C) from 0 to 1, the largest weight of every row."""
         largest = self.values.max(axis=1, keepdims=True, initial=0.0)
-        shades: Floats = self.values / np.where(largest > 0.0, largest, 1.0)
-        return shades
+        return self.values / np.where(largest > 0.0, largest, 1.0)
 
     def strongest(self, row: int, count: int) -> str:
         """The inputs with the largest weights of a row: ``word 62 %, other 20 %``."""

@@ -69,8 +69,7 @@ class EfficientNetLite0(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Map normalised images (B, 3, height, width) to logits of the 1,000 classes of ImageNet (B, 1000)."""
         maps = self.head(self.blocks(self.stem(images)))
-        scores: Tensor = self.classifier(maps.mean((2, 3)))  # dropout is left out, because this network is not trained
-        return scores
+        return self.classifier(maps.mean((2, 3)))  # dropout is left out, because this network is not trained
 
     @classmethod
     def load(cls, path: Path) -> EfficientNetLite0:

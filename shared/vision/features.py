@@ -119,7 +119,7 @@ def coverage(boxes: ArrayLike, rows: int, columns: int) -> Floats:
         edges = np.arange(places + 1) / places
         return np.asarray(places * np.maximum(np.minimum(end, edges[1:]) - np.maximum(start, edges[:-1]), 0))
 
-    return _on_grid(boxes, rows, columns, overlap)  # type: ignore[no-any-return]
+    return _on_grid(boxes, rows, columns, overlap)
 
 
 def box_shares(boxes: ArrayLike, rows: int, columns: int) -> Floats:
@@ -143,7 +143,7 @@ def centres_inside(boxes: ArrayLike, rows: int, columns: int) -> NDArray[np.bool
         middles = (np.arange(places) + 0.5) / places
         return np.asarray((start <= middles) & (middles <= end))
 
-    return _on_grid(boxes, rows, columns, within)  # type: ignore[no-any-return]
+    return _on_grid(boxes, rows, columns, within)
 
 
 def _on_grid(boxes: ArrayLike, rows: int, columns: int, along: Callable[[Floats, Floats, int], Any]) -> Any:

@@ -271,8 +271,7 @@ def _ends(stream: Stream, least: int, seen: int) -> list[int]:
     distances = np.asarray(stream.distances[least:], dtype=np.int64)
     within = np.where(distances <= seen, distances, 0)
     furthest = np.argsort(-within, kind="stable")[:TEXTS]
-    found: list[int] = np.sort(places[furthest[within[furthest] > 0]]).tolist()
-    return found
+    return np.sort(places[furthest[within[furthest] > 0]]).tolist()
 
 
 def write_on(
@@ -317,12 +316,11 @@ def drawn(
 ) -> list[list[int]]:
     """The symbols that a model adds to each of the prompts (B, T), drawn with the noise of a seed."""
     device = device_of(model)
-    found: list[list[int]] = continue_text(
+    return continue_text(
         model, prompts.to(device), evaluation.reach.reach, length=wanted.length,
         never=(PAD, UNK, BOS), generator=torch.Generator(device).manual_seed(seed), temperature=wanted.temperature,
         top_k=wanted.top_k, top_p=wanted.top_p,
     ).tolist()  # fmt: skip
-    return found
 
 
 def decoded(tokenizer: Tokenizer, symbols: Sequence[int]) -> str:

@@ -23,8 +23,7 @@ def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str,
     Raises:
         ReplicationError: the fetched data are incomplete or do not fit the settings.
     """
-    summary: dict[str, object] = CORPORA[config.of].prepare(config, dataset, out)
-    return summary
+    return CORPORA[config.of].prepare(config, dataset, out)
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,7 @@ class PreparedSequences(Prepared):
 
     def split(self, name: str) -> Sequences:
         """``train``, ``valid`` or a test split."""
-        split: Sequences = CORPORA[self.config.of].open_split(self.config, self.folder, name)
-        return split
+        return CORPORA[self.config.of].open_split(self.config, self.folder, name)
 
     def batches(self, training: SequenceTraining, seed: int) -> Callable[[int], Iterator[SequenceBatch]]:
         """From a batch's number to that batch of training and all that follow it.

@@ -57,8 +57,7 @@ class CausalAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         memory = (self.heads.project(x),) if hasattr(self.heads, "project") else ()
-        out: Tensor = self.heads(x, *memory, causal=True, weights=self.weights)[0]
-        return out
+        return self.heads(x, *memory, causal=True, weights=self.weights)[0]
 
 
 def head_sizes(config: ScalingConfig) -> dict[str, Any]:

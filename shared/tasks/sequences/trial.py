@@ -165,5 +165,4 @@ def _letters(text: str, known: str, expected: str) -> list[int]:
     """The symbols of letters, all of them known."""
     if unknown := sorted({*text} - {*known}):
         raise ReplicationError(f"{unknown[0]!r} stands for no amino acid; give {expected}.")
-    symbols: list[int] = encode(text).tolist()
-    return symbols
+    return encode(text).tolist()
