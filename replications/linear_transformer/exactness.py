@@ -19,19 +19,16 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from replications.linear_transformer.generation import Build
-from replications.linear_transformer.model import LinearAttention, LinearTransformer
+from replications.linear_transformer.model import ELU, LinearAttention, LinearTransformer, phi
 from replications.linear_transformer.settings import ExactnessConfig
-from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import (
     chunkwise_linear_attention,
     parallel_linear_attention,
     recurrent_linear_attention,
 )
 from shared.attention.multi_head import MultiHeadAttention
-from shared.tasks.replication import Study, seed_of
+from shared.tasks.replication import NetworkStudy, seed_of
 from shared.tasks.settings import RunConfig
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -76,15 +73,8 @@ FORMS: dict[str, Form] = {
 """Training uses the chunkwise form, which has its own backward pass; generation uses the recurrent form."""
 
 
-class Exactness(Study):
-    """The variant ``exactness``; its settings lie over those of the task's network, which is made linear.
-
-    Args:
-        build: makes a network of a ``model`` section.
-    """
-
-    def __init__(self, build: Build) -> None:
-        self._build = build
+class Exactness(NetworkStudy):
+    """The variant ``exactness``; its settings lie over those of the task's network, which is made linear."""
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """The maximum over the drawn networks of each of :func:`differences`, and the metrics of :func:`kept`."""
@@ -92,7 +82,7 @@ class Exactness(Study):
         found: list[dict[str, float]] = []
         for draw in range(settings.draws):
             torch.manual_seed(1000 * seed_of(trained) + draw)
-            model = self._network(settings).eval()
+            model = self.build(settings.linear, settings.symbols, True).eval()
             inputs = torch.randint(settings.symbols, (SEQUENCES, settings.length + 1))
             found.append(
                 differences("layer", *layer_outcomes(heads_of(model), settings.length))
@@ -101,9 +91,6 @@ class Exactness(Study):
         numbers = torch.tensor([list(one.values()) for one in found], dtype=torch.float64)
         largest = numbers.amax(0).tolist()  # unlike Python's max, this is NaN if any number is NaN
         return dict(zip(found[0], largest, strict=True)) | kept(heads_of(model), settings.lengths)
-
-    def _network(self, settings: ExactnessConfig) -> LinearTransformer:
-        return self._build(settings.linear, settings.symbols, True)
 
 
 def heads_of(model: LinearTransformer) -> MultiHeadAttention:
@@ -152,14 +139,12 @@ def layer_outcomes(heads: MultiHeadAttention, length: int) -> tuple[dict[tuple[s
     """
     inputs, towards = random_inputs(heads, SEQUENCES, length)
 
-    def outcome(form: Form, dtype: torch.dtype) -> Outcome:
+    def outcome(form: Form, dtype: torch.dtype, features: Callable[[Tensor], Tensor] = ELU) -> Outcome:
         q, k, v = (x.to(dtype).requires_grad_() for x in inputs)
-        out = form(EluPlusOne()(q), EluPlusOne()(k), v)
+        out = form(features(q), features(k), v)
         return Outcome(out.detach(), torch.autograd.grad(out, (q, k, v), towards.to(dtype)))
 
-    q, k, v = (x.double().requires_grad_() for x in inputs)
-    out = sum_over_keys(functional.elu(q) + 1, functional.elu(k) + 1, v)  # equation (7)
-    exact = Outcome(out.detach(), torch.autograd.grad(out, (q, k, v), towards.double()))
+    exact = outcome(sum_over_keys, torch.float64, phi)
     return {(form, of): outcome(FORMS[form], TYPES[of]) for form, of in product(FORMS, TYPES)}, exact
 
 
@@ -211,8 +196,7 @@ def by_equation(model: LinearTransformer) -> Iterator[None]:
 
     def replaced(attention: LinearAttention, arguments: tuple[Any, ...], _: Any) -> Tensor:
         (k, v), q = attention.heads.project(arguments[0]), attention.heads.queries(arguments[0])
-        out = sum_over_keys(functional.elu(q) + 1, functional.elu(k) + 1, v)
-        return attention.heads.joined(out)
+        return attention.heads.joined(sum_over_keys(phi(q), phi(k), v))
 
     handles = [attention.register_forward_hook(replaced) for attention in model.attentions]
     try:
@@ -238,7 +222,7 @@ def kept(heads: MultiHeadAttention, lengths: Sequence[int]) -> dict[str, float]:
     metrics: dict[str, float] = {}
     for form, length in product(FORMS, lengths):
         (q, k, v), _ = random_inputs(heads, 1, length)
-        everything, beyond = kept_bytes(FORMS[form], EluPlusOne()(q), EluPlusOne()(k), v)
+        everything, beyond = kept_bytes(FORMS[form], ELU(q), ELU(k), v)
         metrics[f"{form}.kept_bytes_n{length}"], metrics[f"{form}.kept_beyond_n{length}"] = everything, beyond
     least, largest = lengths[0], lengths[-1]
     for form in FORMS:

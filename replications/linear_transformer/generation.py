@@ -9,7 +9,6 @@ Shape letters: B pictures, T symbols.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,11 +21,8 @@ from torch.utils._pytree import tree_leaves
 from replications.linear_transformer.model import LinearTransformer
 from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
 from shared.metrics.turns import Clock, medians_of_turns, now
-from shared.tasks.replication import Study, ready
+from shared.tasks.replication import NetworkStudy, ready
 from shared.tasks.settings import RunConfig
-
-Build = Callable[[dict[str, Any], int, bool], LinearTransformer]
-"""From a checked ``model`` section, the number of symbols and whether it is causal, to a network."""
 
 WARM_UP = 16
 """Symbols that are drawn before the timing starts."""
@@ -34,7 +30,7 @@ OTHERS = ("softmax", "stateful_softmax", "lsh_1", "lsh_4")
 """What linear attention is compared with."""
 
 
-class Way(ABC):
+class Way:
     """A way to generate symbols, and the time that it takes.
 
     Args:
@@ -42,18 +38,21 @@ class Way(ABC):
         symbols: of its vocabulary.
         batch: B.
         clock: tells the time.
+        together: how many of B prefixes are read in one batch where they are recomputed; None: all.
     """
 
-    def __init__(self, model: LinearTransformer, *, symbols: int, batch: int, clock: Clock) -> None:
+    def __init__(
+        self, model: LinearTransformer, *, symbols: int, batch: int, clock: Clock, together: int | None = None
+    ) -> None:
         self.model, self.symbols, self.batch, self.clock = model, symbols, batch, clock
+        self.together = min(batch, together or batch)
 
-    @abstractmethod
     def begin(self) -> None:
-        """Start a new batch of pictures, before the first symbol."""
+        """Start a new batch of pictures, before the first symbol, if a state is kept."""
 
-    @abstractmethod
     def seconds(self, span: range) -> float:
         """Seconds for drawing the symbols of ``span``, which follows the previous span of the picture."""
+        raise NotImplementedError
 
     def _random(self, *shape: int) -> Tensor:
         return torch.randint(self.symbols, shape, device=self.model.embedding.weight.device)
@@ -79,23 +78,8 @@ class Recomputed(Way):
     """Times one symbol after a random prefix that ends in the middle of a span; multiplies by the span's length.
 
     The cost of a prefix is convex in its length, so this slightly underestimates the time for all symbols of the span.
-
-    Args:
-        model: see :class:`Way`.
-        symbols: likewise.
-        batch: likewise.
-        clock: likewise.
-        together: how many of the B prefixes are read in one batch; the time is scaled from them to B.
+    It is scaled from the prefixes that are read together to B.
     """
-
-    def __init__(
-        self, model: LinearTransformer, *, symbols: int, batch: int, clock: Clock, together: int | None = None
-    ) -> None:
-        super().__init__(model, symbols=symbols, batch=batch, clock=clock)
-        self.together = min(batch, together or batch)
-
-    def begin(self) -> None:
-        """Do nothing, because this way keeps no state."""
 
     def seconds(self, span: range) -> float:
         """See :class:`Way`."""
@@ -105,16 +89,17 @@ class Recomputed(Way):
         return (self.clock() - begin) * len(span) * (self.batch // self.together)
 
 
-class Generation(Study):
+class Generation(NetworkStudy):
     """The variant ``generation``; its settings lie over those of the task's network.
 
     Args:
-        build: makes a network of a ``model`` section.
+        build: see :class:`NetworkStudy`.
         clock: tells the time.
     """
 
-    def __init__(self, build: Build, clock: Clock = now) -> None:
-        self._build, self._clock = build, clock
+    def __init__(self, build: Callable[..., Any], clock: Clock = now) -> None:
+        super().__init__(build)
+        self._clock = clock
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
@@ -137,18 +122,14 @@ class Generation(Study):
         return metrics | throughputs(metrics, (1, settings.batch)) | self._states(settings)
 
     def _way(self, subject: str, model: nn.Module, settings: GenerationConfig, batch: int) -> Way:
-        network, (_, stepwise) = cast(LinearTransformer, model), SUBJECTS[subject]
-        if stepwise:
-            return Stepwise(network, symbols=settings.symbols, batch=batch, clock=self._clock)
-        return Recomputed(
-            network, symbols=settings.symbols, batch=batch, clock=self._clock, together=settings.recomputed
-        )
+        network, way = cast(LinearTransformer, model), Stepwise if SUBJECTS[subject][1] else Recomputed
+        return way(network, symbols=settings.symbols, batch=batch, clock=self._clock, together=settings.recomputed)
 
     def _network(
         self, settings: GenerationConfig, changes: Mapping[str, Any], length: int | None = None
     ) -> LinearTransformer:
         """A network for sequences of ``length`` symbols; default: the symbols of a picture."""
-        return self._build(settings.changed(changes, length), settings.symbols, True)
+        return self.build(settings.changed(changes, length), settings.symbols, True)
 
     def _states(self, settings: GenerationConfig) -> dict[str, float]:
         """The metrics of :func:`states`, from the tensors of real states."""

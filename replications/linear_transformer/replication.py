@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from replications.linear_transformer import settings
 from replications.linear_transformer.exactness import Exactness
@@ -20,10 +19,9 @@ from replications.linear_transformer.settings import ModelConfig
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
-from shared.config import build
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.layers.transformer import SelfAttention
-from shared.tasks.replication import Replication
+from shared.tasks.replication import Replication, from_section
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -51,11 +49,6 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
     )  # fmt: skip
 
 
-def _build(section: dict[str, Any], vocabulary: int, causal: bool) -> LinearTransformer:
-    """The untrained model of a ``model`` section, for studies."""
-    return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
-
-
 def _hashed(rounds: int, config: ScalingConfig) -> CausalAttention:
     return CausalAttention(
         LSHSelfAttention(
@@ -72,5 +65,6 @@ LAYERS: Layers = {
     **{f"lsh_{rounds}": partial(_hashed, rounds) for rounds in (1, 4, 8)},
 }
 """Layers whose time and memory are measured: also linear attention, and Reformer's with 1, 4 and 8 rounds."""
-STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(_build), "generation": Generation(_build)}
+_NETWORK = from_section(build_model, ModelConfig)
+STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(_NETWORK), "generation": Generation(_NETWORK)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

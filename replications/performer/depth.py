@@ -18,11 +18,8 @@ from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
 from replications.performer.settings import EXACT, DepthConfig
-from shared.tasks.replication import Study, seed_of
+from shared.tasks.replication import NetworkStudy, seed_of
 from shared.tasks.settings import RunConfig
-
-Build = Callable[[dict[str, Any], int, bool], nn.Module]
-"""A network (B, T) to (B, T, D) from its settings, the symbols of its vocabulary, and whether it is causal."""
 
 
 class Stack:
@@ -53,18 +50,12 @@ class Stack:
         return [network(symbols) for network in self._networks]
 
 
-class Depth(Study):
+class Depth(NetworkStudy):
     """The variant ``depth``.
 
     Two networks have the same random weights; one attends exactly, the other through positive orthogonal features. The
     error is the norm of the difference of their states, over that of the exact one's.
-
-    Args:
-        build: the networks.
     """
-
-    def __init__(self, build: Build) -> None:
-        self._build = build
 
     @torch.inference_mode()
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
@@ -80,7 +71,7 @@ class Depth(Study):
         return depth_metrics(settings, np.array(errors))
 
     def _network(self, settings: DepthConfig, attention: Mapping[str, Any], layers: int) -> nn.Module:
-        return self._build(settings.of(attention, layers), settings.symbols, settings.causal).eval()
+        return self.build(settings.of(attention, layers), settings.symbols, settings.causal).eval()
 
 
 def one_draw(exact: Stack, others: Sequence[Stack], symbols: Tensor) -> list[list[float]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from replications.performer import settings
 from replications.performer.depth import Depth
 from replications.performer.kernels import Kernels
@@ -13,8 +10,7 @@ from replications.performer.settings import ModelConfig
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
-from shared.config import build
-from shared.tasks.replication import Replication
+from shared.tasks.replication import Replication, from_section
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -39,11 +35,6 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer
     )  # fmt: skip
 
 
-def _build(section: Mapping[str, Any], vocabulary: int, causal: bool) -> Performer:
-    """The untrained model of a ``model`` section, for studies."""
-    return build_model(build(ModelConfig, section, where="the network of a study"), vocabulary, causal)
-
-
 def _linear(features: FeatureMap, config: ScalingConfig) -> CausalAttention:
     return CausalAttention(LinearMultiHeadAttention(query_size=config.width, features=features, **head_sizes(config)))
 
@@ -54,5 +45,5 @@ LAYERS: Layers = {
     "positive": lambda config: _linear(SoftmaxFeatures(key_size=config.key_size, projections=config.features), config),
 }
 """Layers whose time and memory are measured: also FAVOR+ with ReLU features and with those of softmax."""
-STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(_build)}
+STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(from_section(build_model, ModelConfig))}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

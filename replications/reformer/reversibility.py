@@ -5,7 +5,7 @@ Shape letters: B sequences, T symbols, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -15,28 +15,19 @@ import torch
 from torch import Tensor
 
 from replications.reformer.model import Reformer
-from replications.reformer.settings import ModelConfig, ReversibilityConfig
+from replications.reformer.settings import ReversibilityConfig
 from shared.attention.twins import plain_equations
-from shared.config import build
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
-from shared.tasks.replication import Study, seed_of
+from shared.tasks.replication import NetworkStudy, seed_of
 from shared.tasks.settings import RunConfig
 
-Build = Callable[[ModelConfig, int, bool], Reformer]
 SEQUENCES = 2
 """B."""
 TYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-class Reversibility(Study):
-    """The variant ``reversibility``; its settings lie over those of the task's network, which is made reversible.
-
-    Args:
-        build_model: of the paper.
-    """
-
-    def __init__(self, build_model: Build) -> None:
-        self._build = build_model
+class Reversibility(NetworkStudy):
+    """The variant ``reversibility``; its settings lie over those of the task's network, which is made reversible."""
 
     def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Measure on random symbols.
@@ -77,8 +68,7 @@ class Reversibility(Study):
         return found | {"chunked.peak": peaks[0] / peaks[1]}
 
     def _network(self, settings: ReversibilityConfig, **changes: Any) -> Reformer:
-        section = {**settings.network, "reversible": True, **changes}
-        return self._build(build(ModelConfig, section, where="the network of a study"), settings.symbols, True)
+        return self.build({**settings.network, "reversible": True, **changes}, settings.symbols, True)
 
 
 def gradients(model: Reformer, inputs: Tensor) -> tuple[Tensor, ...]:

@@ -5,18 +5,16 @@ Shape letters: B sets, n elements, X numbers of an element, k outputs, O numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from replications.set_transformer.model import SetModel
-from replications.set_transformer.settings import ModelConfig, OrderConfig
-from shared.config import build
+from replications.set_transformer.settings import OrderConfig
 from shared.metrics.operations import count_operations, shapes_only
-from shared.tasks.replication import Study, seed_of
+from shared.tasks.replication import NetworkStudy, seed_of
 from shared.tasks.sets.settings import SetRun
 
 FORMS = {"sab": ("sab", "attention"), "isab": ("isab", "attention"), "mean": ("rff", "mean"), "max": ("rff", "max")}
@@ -25,15 +23,8 @@ SETS = 3
 """B."""
 
 
-class Order(Study):
-    """The variant ``order``; its settings lie over those of the task's network.
-
-    Args:
-        build_model: of the paper.
-    """
-
-    def __init__(self, build_model: Callable[[ModelConfig, int, tuple[int, int]], SetModel]) -> None:
-        self._build = build_model
+class Order(NetworkStudy):
+    """The variant ``order``; its settings lie over those of the task's network."""
 
     def evaluate(self, config: SetRun, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Measure networks with random weights, on random sets.
@@ -69,9 +60,8 @@ class Order(Study):
 
     def _network(self, settings: OrderConfig, config: SetRun, form: str) -> SetModel:
         encoder, pooling = FORMS[form]
-        section: dict[str, Any] = {**settings.network, "encoder": encoder, "pooling": pooling}
-        network = build(ModelConfig, section, where="the network of a study")
-        return self._build(network, config.corpus.numbers, config.corpus.outputs).eval()
+        section = {**settings.network, "encoder": encoder, "pooling": pooling}
+        return self.build(section, config.corpus.numbers, config.corpus.outputs).eval()
 
 
 def apart(one: Tensor, other: Tensor) -> float:

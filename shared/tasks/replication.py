@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from shared.config import Strict, build
 from shared.tasks.kinds import large_imports, load_replication, open_data, part_of
 from shared.tasks.settings import BorrowedConfig, RunConfig, find_route
 from shared.training.checkpoints import TrainingRecord, load_weights
@@ -106,8 +107,9 @@ class Replication:
         return self.part("evaluation").evaluate(self, config, self.open(config, prepared), trained, out)
 
     def descriptions(self, config: RunConfig) -> Mapping[str, Any]:
-        """``signatures`` of the metrics and what one ``token`` is, for the reader of ``metrics.json``."""
-        return self.part("evaluation").describe(config)
+        """``signatures`` of the metrics, if any, and what one ``token`` is, for the reader of ``metrics.json``."""
+        describe = getattr(self.part("evaluation"), "describe", lambda own: {"token": own.corpus.unit})
+        return describe(config)
 
 
 class Study:
@@ -138,6 +140,23 @@ class Study:
     def descriptions(self, config: Any) -> Mapping[str, Any]:
         """Nothing: a study scores no text."""
         return {}
+
+
+class NetworkStudy(Study):
+    """A study of networks that it makes itself.
+
+    Args:
+        build: makes one of a ``model`` section and the further arguments of the paper's models, see
+            :func:`from_section`.
+    """
+
+    def __init__(self, build: Callable[..., Any]) -> None:
+        self.build = build
+
+
+def from_section(build_model: Callable[..., nn.Module], kind: type[Strict]) -> Callable[..., Any]:
+    """What makes the untrained model of a ``model`` section that is of a ``kind``, for studies."""
+    return lambda section, *sizes: build_model(build(kind, section, where="the network of a study"), *sizes)
 
 
 def runner_of(replication: Replication, config: Any) -> tuple[Replication | Study, Any]:
