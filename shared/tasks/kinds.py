@@ -13,8 +13,9 @@ the other kinds, and settings, measures and reports need no torch.
   :class:`shared.training.module.TrainingModule`; ``data`` is None for one that is not validated.
   ``random_batch(config)`` returns a batch of random symbols as large as in training, and such ``sizes``.
 * ``evaluation`` has ``evaluate(replication, config, data, trained, out)``, which judges one trained seed, or several
-  together as an ensemble, by their folders, and returns metrics; and ``describe(config)``, for the reader of
-  ``metrics.json``: ``signatures`` of the metrics, and what one ``token`` is.
+  together as an ensemble, by their folders, and returns metrics. Where these have signatures, it has
+  ``describe(config)``, for the reader of ``metrics.json``: ``signatures``, and what one ``token`` is, else the corpus'
+  ``unit``.
 * ``measures`` registers the kind's measures; ``report`` has ``REPORT``, what reports of the kind show.
 * ``trial`` has ``try_input(model, data, config, asked, seed)``, which gives a trained model one input.
 """

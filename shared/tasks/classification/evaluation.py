@@ -52,11 +52,6 @@ def evaluate(
     return metrics
 
 
-def describe(config: ClassificationRun) -> Mapping[str, Any]:
-    """What a cross-entropy is per."""
-    return {"token": "text"}
-
-
 def classification_examples(
     data: PreparedClassification, split: str, log_probs: Floats, **columns: Sequence[Any]
 ) -> list[Example]:

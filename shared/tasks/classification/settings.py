@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,8 +22,10 @@ class ClassifiedCorpusConfig(CorpusConfig):
         lower: lower-case before the tokeniser
         max_tokens: texts are cut after so many symbols
         train_texts: use only so many, chosen at random once
+        unit: what a cross-entropy is per.
     """
 
+    unit: ClassVar[str] = "text"
     texts: list[str] = Field(default=["text"], min_length=1, max_length=2)
     label: str = "label"
     evidence: str | None = None

@@ -8,7 +8,7 @@ without scoring them. Only what layers above the first carry from further back t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,6 @@ def evaluate(
         if hasattr(model, "attention_maps"):
             write_kept(out / "attention.npz", kept_texts(model, text, first, evaluation))
     return metrics
-
-
-def describe(config: LanguageRun) -> Mapping[str, Any]:
-    """What losses are reported per."""
-    return {"token": config.corpus.unit}
 
 
 def losses_by_context(

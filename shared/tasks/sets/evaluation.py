@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,6 @@ def evaluate(
     if asked == "mixture":
         write_kept(out / "attention.npz", kept_sets(model, data.split("test"), config.evaluation.shown))
     return metrics
-
-
-def describe(config: SetRun) -> Mapping[str, Any]:
-    """What losses are reported per."""
-    return {"token": config.corpus.unit}
 
 
 def answers(model: nn.Module, sets: Sets, size: int) -> Iterator[tuple[Indices, SetBatch, Tensor]]:
