@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -68,11 +69,6 @@ def evaluate(
     return metrics
 
 
-def describe(config: SequenceRun) -> Mapping[str, Any]:
-    """What losses are reported per."""
-    return {"token": config.corpus.unit}
-
-
 def _swapped(
     replication: Replication, config: SequenceRun, data: PreparedSequences, trained: nn.Module, name: str
 ) -> nn.Module:
@@ -117,7 +113,7 @@ def _evaluate_split(
     """
     sequences, corpus, size = data.split(split), config.corpus, config.evaluation.tokens
     found = {
-        name: _score(_by_model(model, corpus.counts_hits), sequences, split, size, device_of(model))
+        name: _score(partial(_by_model, model, corpus.counts_hits), sequences, split, size, device_of(model))
         for name, model in models.items()
     }
     for name, scores in found.items():
@@ -143,7 +139,7 @@ def _evaluate_split(
         pairs = zip(*(scores.nats_and_hits for scores in found.values()), strict=True)
         columns["swapped"] = [dict(zip(found, each, strict=True)) for each in pairs]
     if frequencies is not None:
-        columns["baseline"] = _score(_by_frequencies(frequencies), sequences, split, size).nats_and_hits
+        columns["baseline"] = _score(partial(_by_frequencies, frequencies), sequences, split, size).nats_and_hits
     return records(split, columns)
 
 
@@ -171,26 +167,17 @@ def _batches(sequences: Sequences, split: str, size: int) -> Iterator[tuple[Indi
         yield indices, sequences.batch(indices, seed)
 
 
-def _by_model(model: nn.Module, counts_hits: bool) -> Predictor:
-    reader = cast(SequenceModel, model)
-
-    def predict(batch: SequenceBatch) -> tuple[Tensor, Tensor]:
-        h, targets = reader(batch.inputs, batch.mask)[batch.scored], batch.targets[batch.scored]
-        best = reader.output.log_probs(h).argmax(-1) if counts_hits else torch.full_like(targets, -1)
-        return reader.output(h, targets), best == targets
-
-    return predict
+def _by_model(model: Any, counts_hits: bool, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+    """A :data:`Predictor`, of a model."""
+    h, targets = model(batch.inputs, batch.mask)[batch.scored], batch.targets[batch.scored]
+    best = model.output.log_probs(h).argmax(-1) if counts_hits else torch.full_like(targets, -1)
+    return model.output(h, targets), best == targets
 
 
-def _by_frequencies(frequencies: Tensor) -> Predictor:
-    """A predictor that assigns each symbol its share (V,)."""
-    nats, best = -frequencies.log(), frequencies.argmax()
-
-    def predict(batch: SequenceBatch) -> tuple[Tensor, Tensor]:
-        targets = batch.targets[batch.scored]
-        return nats[targets], targets == best
-
-    return predict
+def _by_frequencies(frequencies: Tensor, batch: SequenceBatch) -> tuple[Tensor, Tensor]:
+    """A :data:`Predictor` that assigns each symbol its share (V,)."""
+    targets = batch.targets[batch.scored]
+    return -frequencies.log()[targets], targets == frequencies.argmax()
 
 
 def _frequencies(data: PreparedSequences, size: int) -> Tensor:
