@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shared.reports.curves import draw_curves, ends
 from shared.reports.document import Figure, extremes
-from shared.reports.exhibits import Exhibit, OfVariant, Results
+from shared.reports.exhibits import OfVariant, OfVariants, Results
 from shared.reports.figures import COLOURS, drawing
 from shared.tasks.examples import kept_of
 
@@ -33,24 +33,19 @@ HALF = 5.2  # of the square that is drawn
 
 
 @dataclass(frozen=True)
-class BySize(Exhibit):
+class BySize(OfVariants):
     """A figure ``by_size_<measure>.png`` of the mean of a number of test sets, by how many elements they have.
 
     Attributes:
+        shown: variants of one task.
         measure: which that mean is, over all sets.
         entry: that number, in the records of the sets.
         label: of the axis.
-        shown: variants of one task.
     """
 
     measure: str
     entry: str
     label: str
-    shown: Sequence[str]
-
-    def variants(self) -> Sequence[str]:
-        """Those shown."""
-        return self.shown
 
     def measures(self) -> Sequence[str]:
         """The one."""

@@ -17,13 +17,14 @@ FIGURES = [
         claim="L19-C2",
     ),
     Shows(
-        BySize("absolute_error", "error", "Absolute error", ["maxima-sab", "maxima-max", "maxima-mean"]),
+        BySize(["maxima-sab", "maxima-max", "maxima-mean"], "absolute_error", "error", "Absolute error"),
         claim="L19-C3",
     ),
     Shows(
-        BySize("counted_right", "counted", "Sets counted rightly (share)", [
-            "digits-sab", "digits-sab-mean", "digits-pma", "digits-max", "digits-mean",
-        ]),
+        BySize(
+            ["digits-sab", "digits-sab-mean", "digits-pma", "digits-max", "digits-mean"],
+            "counted_right", "counted", "Sets counted rightly (share)",
+        ),
         claim="L19-C5",
     ),
     Shows(

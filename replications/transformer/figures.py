@@ -34,28 +34,22 @@ BY_HEAD: dict[Kind, str] = {
 POINTS = 7.5  # of the words
 LINE, LETTER = 0.105, 0.06  # inches that a line of them and a letter take
 GAP = 0.08  # inches between heatmaps
+SYMBOLS = 14  # of the longer side of a sentence
 
 
-def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bool:
+def draw_heads(pairs: Sequence[Pair], kind: Kind, path: Path) -> None:
     """Draw the weights of every head as a small heatmap, one layer after the other.
 
-    Words stand at the left of every row of heatmaps and above the first. The darker, the more.
+    Words stand at the left of every row of heatmaps and above the first. The darker, the more. The sentence drawn is
+    the longest kept with at most :data:`SYMBOLS` on either side; if all have more, the shortest.
 
     Args:
-        source: heads.npz with ``source_<i>`` (S,), ``target_<i>`` (T,) and, for N layers of H heads,
-            ``encoder_<i>`` (N, H, S, S), ``decoder_<i>`` (N, H, T, T), ``cross_<i>`` (N, H, T, S).
+        pairs: of each kept sentence ``source`` (S,), ``target`` (T,) and, for N layers of H heads, ``encoder``
+            (N, H, S, S), ``decoder`` (N, H, T, T), ``cross`` (N, H, T, S).
         kind: which of the three.
         path: of the PNG.
-        symbols: the sentence drawn is the longest kept with at most so many on either side; if all have more,
-            the shortest.
-
-    Returns:
-        whether the file was there; if not, nothing is drawn.
     """
-    pairs = read_kept(source)
-    if not pairs:
-        return False
-    pair = pairs[fitting(longer_sides(pairs), symbols)]
+    pair = pairs[fitting(longer_sides(pairs), SYMBOLS)]
     weights = pair[kind].astype(np.float32)
     layers, heads, height, width = weights.shape
     if kind == "decoder":
@@ -78,7 +72,6 @@ def draw_heads(source: Path, kind: Kind, path: Path, *, symbols: int = 14) -> bo
             )  # fmt: skip
             axes.set_xlabel(f"layer {layer + 1}, head {head + 1}", fontsize=8.5)
         bar_of_weights(canvas, panels)
-    return True
 
 
 def words_of(pair: Pair, kind: Kind) -> tuple[list[str], list[str]]:
@@ -95,17 +88,17 @@ def _abreast(heads: int, room: int) -> int:
     return next((n for n in range(most, 1, -1) if heads % n == 0 or n % heads == 0), most)
 
 
-def maps_of_heads(variant: str, source: Path, kind: Kind) -> list[Attention]:
+def maps_of_heads(variant: str, pairs: Sequence[Pair], kind: Kind) -> list[Attention]:
     """The attention of one kind, by sentence, layer and head.
 
     Args:
         variant: whose.
-        source: heads.npz, as :func:`draw_heads` reads it.
+        pairs: as of :func:`draw_heads`.
         kind: of the encoder, of the decoder, or from the one to the other.
     """
     maps = []
     model = {"Model": name_and_id(variant), "Attention": BY_HEAD[kind]}
-    for number, pair in enumerate(read_kept(source), start=1):
+    for number, pair in enumerate(pairs, start=1):
         columns, rows = words_of(pair, kind)
         for layer, heads in enumerate(pair[kind].astype(np.float64), start=1):
             for head, weights in enumerate(heads, start=1):
@@ -144,19 +137,14 @@ class Heads(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each kind of attention, if the variant has kept its heads."""
-
-        run = first_run(results, self.variant)
-        if run is None:
-            return ()
-        paths = {kind: folder / f"heads_{run.variant}_{kind}.png" for kind in SAID}
-        source = run.heads(run.seeds[0])
-        drawn = [kind for kind, path in paths.items() if draw_heads(source, kind, path)]
-        return [
-            Explored(
-                paths[kind], f"{self.caption.rstrip('.')}. {SAID[kind]}", maps=maps_of_heads(run.variant, source, kind)
-            )
-            for kind in drawn
-        ]
+        run, figures = first_run(results, self.variant), list[Figure]()
+        pairs = read_kept(run.heads(run.seeds[0])) if run else []
+        for kind, said in SAID.items() if pairs else ():
+            path = folder / f"heads_{self.variant}_{kind}.png"
+            draw_heads(pairs, kind, path)
+            maps = maps_of_heads(self.variant, pairs, kind)
+            figures.append(Explored(path, f"{self.caption.rstrip('.')}. {said}", maps=maps))
+        return figures
 
 
 class LossByOperations(OfPanels):

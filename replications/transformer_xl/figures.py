@@ -28,7 +28,7 @@ from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
 from shared.reports.curves import Points, draw_curves, ends, plot_curves
 from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, extremes, over_seeds
-from shared.reports.exhibits import Exhibit, OfPanels, Results, panels
+from shared.reports.exhibits import OfPanels, OfVariant, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
 from shared.reports.naming import name_and_code, name_of
 from shared.tasks.language.measures import RATIOS
@@ -46,11 +46,6 @@ LENGTHS = (
     "Relative effective context lengths, symbols: the shortest context from which one step more gains a model less "
     "than 1 % in perplexity over the best of the group, on the share r of the symbols that are hardest for the group. "
     "Mean over seeds, in brackets the lowest and the highest seed. Lengths of different groups do not compare."
-)
-COST = (
-    "what scoring one symbol costs, by how many symbols before it are seen: with the states of earlier segments kept, "
-    "and in windows that slide by one symbol, each read anew. Left: time; right: how many times more the windows "
-    "take, in time and in symbols that go through the network."
 )
 
 
@@ -275,14 +270,14 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
 
 
 @dataclass(frozen=True)
-class EvaluationSpeed(Exhibit):
+class EvaluationSpeed(OfVariant):
     """A figure ``speed_<variant>.png`` of what scoring a symbol costs, with states kept and in sliding windows."""
 
-    variant: str
-
-    def variants(self) -> Sequence[str]:
-        """The study."""
-        return (self.variant,)
+    caption: str = (
+        "what scoring one symbol costs, by how many symbols before it are seen: with the states of earlier segments "
+        "kept, and in windows that slide by one symbol, each read anew. Left: time; right: how many times more the "
+        "windows take, in time and in symbols that go through the network."
+    )
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the study was run."""
@@ -327,4 +322,4 @@ class EvaluationSpeed(Exhibit):
                 plain_powers(axes.yaxis)
         longest, times = max(quantities["speedup"].items())
         said = f"With {longest:g} symbols, sliding windows take {fmean(times):.3g} times as long as kept states."
-        return [Figure(path, f"{said} {self.variant}: {COST}")]
+        return [Figure(path, f"{said} {self.variant}: {self.caption}")]

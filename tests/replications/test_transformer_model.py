@@ -5,7 +5,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from replications.transformer.figures import SAID, draw_heads, loss_by_operations, maps_of_heads
+from replications.transformer.figures import SAID, Heads, draw_heads, loss_by_operations, maps_of_heads
 from replications.transformer.model import Transformer
 from shared.claims.results import load_results
 from shared.data.tokenizers import BOS, EOS, PAD
@@ -13,6 +13,7 @@ from shared.decoding.beam import beam_search
 from shared.decoding.constraints import Constraints
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.reports.curves import read_curves
+from shared.tasks.examples import read_kept
 from tests.parity.transformer_case import F64, WIDTH, batch, transformer
 from tests.synthetic_runs import Variant, build
 
@@ -107,7 +108,7 @@ def kept(path, *lengths, layers=1, heads=2, one_hot=True):
 
 
 def drawn(path, source, kind="encoder"):
-    assert draw_heads(source, kind, path)
+    draw_heads(read_kept(source), kind, path)
     picture = imread(path)[..., :3]
     assert picture.shape[1] == 1400
     return picture
@@ -125,8 +126,8 @@ def test_what_a_decoder_may_not_see_is_beige(tmp_path):
 
 
 def test_nothing_is_drawn_of_a_model_without(tmp_path):
-    assert not draw_heads(tmp_path / "heads.npz", "encoder", tmp_path / "heads.png")
-    assert not (tmp_path / "heads.png").exists()
+    assert not Heads("never-run", "Every head").draw({}, tmp_path)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_every_head_is_a_map_and_a_decoder_looks_at_what_came_before(tmp_path):
@@ -134,7 +135,7 @@ def test_every_head_is_a_map_and_a_decoder_looks_at_what_came_before(tmp_path):
     path = tmp_path / "heads.npz"
     words = {f"{side}_0": np.array([f"{side[0]}{k}" for k in range(4)]) for side in ("source", "target")}
     np.savez(path, **words, decoder_0=weights)
-    maps = maps_of_heads("base", path, "decoder")
+    maps = maps_of_heads("base", read_kept(path), "decoder")
     assert [(each.choices["Layer"], each.choices["Head"]) for each in maps] == [
         (layer, head) for layer in "12" for head in "123"
     ]

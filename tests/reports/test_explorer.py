@@ -44,7 +44,7 @@ def translation(folder):
         kept[name] = read_kept(folder / f"{name}.npz")
     write_heads(folder / "heads.npz", rows, 2, 3)
     heads = [
-        figure(folder, kind, maps_of_heads("base", folder / "heads.npz", kind), f"Every head, {kind}.")
+        figure(folder, kind, maps_of_heads("base", read_kept(folder / "heads.npz"), kind), f"Every head, {kind}.")
         for kind in ("encoder", "cross")
     ]
     return [figure(folder, "both", maps_of_sentences(kept), "Both."), *heads]
