@@ -45,14 +45,13 @@ def _score(title: str, name: str, most: float = 100.0) -> Measure:
 
 
 _attention = partial(share, theme="attention")
+_regions, _own_regions = (partial(entries, within) for within in ("regions", "generated_regions"))
 _COMPARED = ("named", "others", "compared")  # of the object named and of others; images with one object give zeros
 _THING = "Attention on the thing named less that on another thing"
 register({
     **{f"bleu{n}": _bleu(f"BLEU-{n}, no brevity penalty", orders=n, brevity_penalty=False) for n in range(1, 5)},
     "bleu4_penalised": _bleu("BLEU-4"),
-    "meteor": Measure(
-        "METEOR", "METEOR", 2, _caption("meteor"), corpus_meteor, 100.0, better="higher"
-    ),
+    "meteor": Measure("METEOR", "METEOR", 2, _caption("meteor"), corpus_meteor, 100.0, better="higher"),
     "rouge_l": _score("ROUGE-L", "rouge_l"),
     "cider": _score("CIDEr", "cider", 1000.0),
     "spice": _score("SPICE", "spice"),
@@ -60,21 +59,17 @@ register({
     "object_precision": share("Named objects that are there", entries("truth", "right", "mentioned"), share_of_any),
     "relation_accuracy": share("Statements that hold", entries("truth", "true", "relations"), share_of_any),
     "truth": per_cent("Captions entirely true", mean("all_true", "truth")),
-    "attention_correctness": _attention(
-        "Attention correctness, weight inside the box", entries("regions", "mass", "words")
-    ),
+    "attention_correctness": _attention("Attention correctness, weight inside the box", _regions("mass", "words")),
     "attention_correctness_chance": _attention(
-        "Attention correctness by chance", entries("regions", "area", "words"), better=None
+        "Attention correctness by chance", _regions("area", "words"), better=None
     ),
     "attention_gain": _attention("Attention correctness above chance", _less("regions", "mass", "area", "words")),
     "attention_contrast": _attention(_THING, _less("regions", *_COMPARED), share_of_any),
-    "pointing_accuracy": _attention("Pointing accuracy", entries("regions", "hits", "words")),
-    "pointing_accuracy_chance": _attention(
-        "Pointing accuracy by chance", entries("regions", "centres", "words"), better=None
-    ),
+    "pointing_accuracy": _attention("Pointing accuracy", _regions("hits", "words")),
+    "pointing_accuracy_chance": _attention("Pointing accuracy by chance", _regions("centres", "words"), better=None),
     "pointing_gain": _attention("Pointing accuracy above chance", _less("regions", "hits", "centres", "words")),
     "generated_correctness": _attention(
-        "Attention correctness in own captions", entries("generated_regions", "mass", "words"), share_of_any
+        "Attention correctness in own captions", _own_regions("mass", "words"), share_of_any
     ),
     "generated_contrast": _attention(
         f"{_THING}, in own captions", _less("generated_regions", *_COMPARED), share_of_any
