@@ -51,12 +51,7 @@ class Progress:
 
 
 LISTENER: ContextVar[Callable[[Progress], None]] = ContextVar("listener", default=lambda progress: None)
-"""What takes the progress of the run that this process makes; by default nobody does."""
-
-
-def report(progress: Progress) -> None:
-    """Say how far the run of this process is; called from time to time."""
-    LISTENER.get()(progress)
+"""What takes the progress of the run that this process makes, from time to time; by default nobody does."""
 
 
 CURVE: ContextVar[Callable[[Mapping[str, float], int], object]] = ContextVar("curve", default=lambda values, step: None)

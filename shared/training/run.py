@@ -30,7 +30,7 @@ from shared.training.config import TrainingConfig
 from shared.training.module import TrainingModule
 from shared.training.optimizers import learning_rate_factor
 from shared.training.processes import Group
-from shared.training.progress import CURVE, Progress, report, validated
+from shared.training.progress import CURVE, LISTENER, Progress, validated
 
 CURVE_EVERY = 20
 """Updates between rows of training in the learning curve."""
@@ -87,7 +87,7 @@ def train_run(
         run.after_update()
         if group.first and time.monotonic() - reported >= REPORT_EVERY:
             reported = time.monotonic()
-            report(run.progress())
+            LISTENER.get()(run.progress())
         if state.global_step % config.validate_every == 0 or state.diverged:
             run.validate(valid)
     return run.finish()

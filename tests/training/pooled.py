@@ -11,7 +11,7 @@ from typing import Any
 
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
-from shared.training.progress import Progress, report
+from shared.training.progress import LISTENER, Progress
 
 SEEDS: list[dict[str, Any]] = [{"seed": 7}, {"seed": 8}, {"seed": 9}]
 
@@ -38,14 +38,14 @@ def talk(words: str) -> str:
     """Print and report."""
     print(words)
     print("no end of line", end="")
-    report(Progress(updates=3, total=9, loss=0.5, tokens_per_second=80.0))
+    LISTENER.get()(Progress(updates=3, total=9, loss=0.5, tokens_per_second=80.0))
     return words.upper()
 
 
 def report_for_ever(file: str) -> None:
     """Report until somebody stops that, and write so."""
     for update in range(6000):
-        report(Progress(updates=update, total=6000, loss=0.5, tokens_per_second=80.0))
+        LISTENER.get()(Progress(updates=update, total=6000, loss=0.5, tokens_per_second=80.0))
         Path(file).write_text("reports")
         time.sleep(0.01)
     Path(file).write_text("was not stopped")
