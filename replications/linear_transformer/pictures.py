@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.errors import ReplicationError
 from shared.reports.document import Figure, extremes
 from shared.reports.exhibits import OfVariants, Results, first_run
 from shared.reports.figures import INK, WIDTH, drawing
 from shared.reports.naming import name_of
+from shared.tasks.examples import read_arrays
 
 Lines = Sequence[tuple[str, NDArray[np.uint8]]]
 """The label before a line of pictures, and the pictures (N, H, W, C)."""
 
+DRAWN = ("samples", "occluded", "completed", "true", "given")
+"""What :func:`shared.tasks.sequences.evaluation.draw_pictures` wrote."""
 COLUMNS = 12  # pictures in a line
 EDGE, NAME, GAP = 0.04, 1.3, 0.05  # inches: around everything, before the pictures, between them
 LARGEST = 0.8  # inches, of a picture's side
@@ -43,7 +44,7 @@ class Pictures(OfVariants):
         """The figures of the variants that drew anything.
 
         Raises:
-            ReplicationError: see :func:`read_pictures`.
+            ReplicationError: a file of pictures cannot be read.
         """
         from shared.tasks.tried import UNSEEN
 
@@ -51,7 +52,7 @@ class Pictures(OfVariants):
         bits: dict[str, dict[str, float]] = defaultdict(dict)
         completed: dict[tuple[int, bytes], dict[str, dict[str, NDArray[np.uint8]]]] = defaultdict(dict)
         for run in (first_run(results, variant) for variant in self.shown):
-            if run is not None and (drawn := read_pictures(run.pictures(run.seeds[0]))):
+            if run is not None and (drawn := read_arrays(run.pictures(run.seeds[0]), *DRAWN)):
                 sampled[run.task].append((name_of(run.variant), drawn["samples"]))
                 if "bits" in run.mean:
                     bits[run.task][name_of(run.variant)] = run.mean["bits"]
@@ -73,22 +74,6 @@ class Pictures(OfVariants):
             found = extremes("Share of the values that are those of the picture, with those given", same)
             figures.append(Figure(path, f"{found}Task {results[variant].task}. {said}"))
         return figures
-
-
-def read_pictures(path: Path) -> dict[str, NDArray[np.uint8]]:
-    """What :func:`shared.tasks.sequences.evaluation.draw_pictures` wrote; nothing if there is no such file.
-
-    Raises:
-        ReplicationError: it cannot be read.
-    """
-    names = ("samples", "occluded", "completed", "true", "given")
-    try:
-        if not path.exists():
-            return {}
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names}
-    except (KeyError, ValueError, EOFError, BadZipFile) as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
 
 
 def draw_pictures(lines: Lines, path: Path) -> None:

@@ -80,18 +80,27 @@ def read_kept(path: Path) -> list[dict[str, NDArray[Any]]]:
     Raises:
         ReplicationError: the file is damaged.
     """
-    if not path.exists():
-        return []
     kept: dict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
     alike: dict[str, NDArray[Any]] = {}
+    for key, array in read_arrays(path).items():
+        name, _, number = key.rpartition("_")
+        (kept[int(number)] if number.isdecimal() else alike)[name or key] = array
+    return [kept[number] | alike for number in sorted(kept)]
+
+
+def read_arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
+    """Arrays that evaluation has left in an ``.npz``, all or those of some names; none without a file.
+
+    Raises:
+        ReplicationError: the file is damaged, or lacks a name.
+    """
+    if not path.exists():
+        return {}
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            for key in arrays:
-                name, _, number = key.rpartition("_")
-                (kept[int(number)] if number.isdecimal() else alike)[name or key] = arrays[key]
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+            return {name: arrays[name] for name in names or arrays}
+    except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
         raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
-    return [kept[number] | alike for number in sorted(kept)]
 
 
 def kept_of(results: Results, variant: str) -> list[dict[str, NDArray[Any]]]:

@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from replications.linear_transformer.pictures import Pictures, draw_pictures, read_pictures
+from replications.linear_transformer.pictures import DRAWN, Pictures, draw_pictures
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
 from shared.reports.figures import WIDTH
+from shared.tasks.examples import read_arrays
 from tests.replications.small_sequences import TRANSFORMERS, small, symbols
 from tests.reports.drawing import draw_all
 from tests.tasks.sequences.synthetic_sequences import MODELS, build
@@ -117,11 +118,11 @@ def test_a_damaged_file_of_pictures_is_refused(tmp_path):
     for content in (b"", b"PK", b"no archive"):
         path.write_bytes(content)
         with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
-            read_pictures(path)
+            read_arrays(path, *DRAWN)
     np.savez(path, samples=np.zeros((1, 2, 2, 1), np.uint8))
     with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
-        read_pictures(path)
-    assert read_pictures(tmp_path / "none.npz") == {}
+        read_arrays(path, *DRAWN)
+    assert read_arrays(tmp_path / "none.npz", *DRAWN) == {}
 
 
 @pytest.mark.parametrize(("count", "lengths"), [(4, [4]), (12, [12]), (16, [8, 8]), (25, [9, 9, 7])])
