@@ -59,7 +59,7 @@ class WithSpans(Replication):
 class Cost(Study):
     """Counts the multiply-adds of attention to a full cache for one more symbol, all heads with one span."""
 
-    def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: Any, seed: int) -> Mapping[str, float]:
         """``operations@<span>``: counted, for one symbol, divided by 3 D s, what heads with this span need.
 
         A little more is counted: the form that runs meets the symbol itself, too, and gives it no weight.

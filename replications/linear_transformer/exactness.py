@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -28,7 +27,7 @@ from shared.attention.linear import (
     recurrent_linear_attention,
 )
 from shared.attention.multi_head import MultiHeadAttention
-from shared.tasks.replication import NetworkStudy, seed_of
+from shared.tasks.replication import NetworkStudy
 from shared.tasks.settings import RunConfig
 
 Form = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -76,12 +75,12 @@ FORMS: dict[str, Form] = {
 class Exactness(NetworkStudy):
     """The variant ``exactness``; its settings lie over those of the task's network, which is made linear."""
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """The maximum over the drawn networks of each of :func:`differences`, and the metrics of :func:`kept`."""
         settings = config.checked_model(ExactnessConfig)
         found: list[dict[str, float]] = []
         for draw in range(settings.draws):
-            torch.manual_seed(1000 * seed_of(trained) + draw)
+            torch.manual_seed(1000 * seed + draw)
             model = self.build(settings.linear, settings.symbols, True).eval()
             inputs = torch.randint(settings.symbols, (SEQUENCES, settings.length + 1))
             found.append(

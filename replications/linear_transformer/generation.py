@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import torch
@@ -102,7 +101,7 @@ class Generation(NetworkStudy):
         self._clock = clock
 
     @torch.inference_mode()
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """Time each subject with b = 1 and with the larger batch size b, and return the following metrics.
 
         ``<subject>.seconds_b<b>``: time for b pictures in one batch. ``<subject>.pictures_per_second_b<b>``.

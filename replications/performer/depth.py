@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 
 from replications.performer.draws import Interval, Values, mean_interval
 from replications.performer.settings import EXACT, DepthConfig
-from shared.tasks.replication import NetworkStudy, seed_of
+from shared.tasks.replication import NetworkStudy
 from shared.tasks.settings import RunConfig
 
 
@@ -58,10 +57,10 @@ class Depth(NetworkStudy):
     """
 
     @torch.inference_mode()
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """The metrics of :func:`depth_metrics` for draws that the run's seed determines."""
         settings = config.checked_model(DepthConfig)
-        torch.manual_seed(seed_of(trained))
+        torch.manual_seed(seed)
         exact, *others = (
             Stack(partial(self._network, settings, attention), settings.depths)
             for attention in (EXACT, *settings.favor())

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import get_args
 
 import numpy as np
@@ -24,7 +23,7 @@ from replications.performer.settings import KernelsConfig
 from shared.attention.favor import Directions, Estimator, SoftmaxFeatures
 from shared.attention.linear import read, summarize
 from shared.attention.scaled_dot_product import attend
-from shared.tasks.replication import Study, seed_of
+from shared.tasks.replication import Study
 from shared.tasks.settings import RunConfig
 
 AT_ONCE = 2000
@@ -48,10 +47,10 @@ class Kernels(Study):
     """The variant ``kernels``."""
 
     @torch.inference_mode()
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """The metrics of :func:`kernel_metrics` and :func:`output_metrics` for draws that the run's seed determines."""
         settings = config.checked_model(KernelsConfig)
-        torch.manual_seed(seed_of(trained))
+        torch.manual_seed(seed)
         x, y = pairs(settings)
         metrics = kernel_metrics(settings, x, y, kernel_estimates(settings, x, y))
         for name, deviation in settings.inputs.items():

@@ -5,10 +5,9 @@ Shape letters: B sequences, T symbols, L layers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from replications.reformer.model import Reformer
 from replications.reformer.settings import ReversibilityConfig
 from shared.attention.twins import plain_equations
 from shared.metrics.peak_memory import MEBIBYTE, peak_memory
-from shared.tasks.replication import NetworkStudy, seed_of
+from shared.tasks.replication import NetworkStudy
 from shared.tasks.settings import RunConfig
 
 SEQUENCES = 2
@@ -29,7 +28,7 @@ TYPES = {"float32": torch.float32, "float64": torch.float64}
 class Reversibility(NetworkStudy):
     """The variant ``reversibility``; its settings lie over those of the task's network, which is made reversible."""
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """Measure on random symbols.
 
         * ``<attention>.gradients_<type>``: the largest difference between a gradient of the hand-written backward pass
@@ -41,7 +40,7 @@ class Reversibility(NetworkStudy):
           memory of a forward and backward pass relative to that without chunks.
         """
         settings = config.checked_model(ReversibilityConfig)
-        torch.manual_seed(seed_of(trained))
+        torch.manual_seed(seed)
         inputs = torch.randint(settings.symbols, (SEQUENCES, settings.network["length"]))
         found: dict[str, float] = {}
         for attention in ("shared", "lsh"):

@@ -5,8 +5,7 @@ Shape letters: B sets, n elements, X numbers of an element, k outputs, O numbers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ from torch import Tensor
 from replications.set_transformer.model import SetModel
 from replications.set_transformer.settings import OrderConfig
 from shared.metrics.operations import count_operations, shapes_only
-from shared.tasks.replication import NetworkStudy, seed_of
+from shared.tasks.replication import NetworkStudy
 from shared.tasks.sets.settings import SetRun
 
 FORMS = {"sab": ("sab", "attention"), "isab": ("isab", "attention"), "mean": ("rff", "mean"), "max": ("rff", "max")}
@@ -26,7 +25,7 @@ SETS = 3
 class Order(NetworkStudy):
     """The variant ``order``; its settings lie over those of the task's network."""
 
-    def evaluate(self, config: SetRun, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: SetRun, seed: int) -> Mapping[str, float]:
         """Measure networks with random weights, on random sets.
 
         * ``<form>.invariance``: how far outputs change with the order of the elements, in double precision, relative
@@ -37,7 +36,7 @@ class Order(NetworkStudy):
           linear function of n.
         """
         settings = config.checked_model(OrderConfig)
-        torch.manual_seed(seed_of(trained))
+        torch.manual_seed(seed)
         x = torch.randn(SETS, settings.sizes[0], config.corpus.numbers, dtype=torch.float64)
         mask = torch.arange(x.size(1)) < torch.tensor([[x.size(1) - number] for number in range(SETS)])
         order = torch.randperm(x.size(1))

@@ -9,9 +9,8 @@ Shape letters: B batch, L sequence length (n), D width (d), R window (r).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -230,7 +229,7 @@ def training_operations(model: str) -> float:
 class ComplexityStudy(Study):
     """The variant ``complexity``."""
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """Table 1 as ``<layer>.<quantity>``, and of both models ``cost_rule_<model>`` and ``operations_<model>``."""
         rows = {f"{layer}.{name}": value for layer in LAYERS for name, value in layer_metrics(layer).items()}
         rules = {f"cost_rule_{model}": cost_rule(model) for model in MODELS}

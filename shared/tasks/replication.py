@@ -113,9 +113,10 @@ class Replication:
 
 
 class Study:
-    """Variants that train no network, but measure or count something; a subclass defines :meth:`evaluate`.
+    """Variants that train no network, but measure or count something.
 
-    It may narrow ``config`` to the kind of task that it is for.
+    A subclass defines :meth:`measure`, or :meth:`evaluate` if it reads data. It may narrow ``config`` to the kind of
+    task that it is for.
     """
 
     def cannot_run(self, config: Any) -> str | None:
@@ -135,6 +136,10 @@ class Study:
 
     def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """Measure; returns metrics."""
+        return self.measure(config, int(trained[0].name.removeprefix("seed")))
+
+    def measure(self, config: Any, seed: int) -> Mapping[str, float]:
+        """Metrics of what is built or drawn; the ``seed`` is that of the run."""
         raise NotImplementedError
 
     def descriptions(self, config: Any) -> Mapping[str, Any]:
@@ -177,11 +182,6 @@ def runner_of(replication: Replication, config: Any) -> tuple[Replication | Stud
         return load_replication(borrowed.paper), config.with_model(borrowed.settings)
     runner = replication.runners[key]
     return (runner[config.model[key]] if isinstance(runner, Mapping) else runner), config
-
-
-def seed_of(trained: Sequence[Path]) -> int:
-    """The seed of a run, for studies that draw something, from its folder ``seed<k>``."""
-    return int(trained[0].name.removeprefix("seed"))
 
 
 def ready(model: nn.Module) -> nn.Module:

@@ -20,7 +20,7 @@ from shared.attention.structured import redundancy_penalty
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
 from shared.metrics.attention_rows import evidence, focus, importance, ranks, redundancy
-from shared.tasks.batches import every_batch
+from shared.tasks.batches import device_of, every_batch
 from shared.tasks.classification.corpus import Classified, ClassifiedBatch, ClassifiedText, PreparedClassification
 from shared.tasks.classification.settings import ClassificationEvaluation, ClassificationRun
 from shared.tasks.examples import Example, records, write_kept, write_records
@@ -108,10 +108,9 @@ def _read(model: nn.Module, text: ClassifiedText, size: int) -> _Reading:
 
 def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple[Indices, ClassifiedBatch, Classified]]:
     """Every batch, texts of similar length together, and what the model says of it, on the model's device."""
-    device = next(model.parameters()).device
     for indices in every_batch(text, sentences=size):
         batch = text.batch(indices)
-        on_device = batch.to(device)
+        on_device = batch.to(device_of(model))
         with torch.no_grad():
             answer = model(on_device.texts, on_device.masks)
         yield indices, batch, answer
@@ -205,12 +204,12 @@ def kept_texts(
     other.
     """
     text, lines, gold = data.split(split), data.lines(split), data.evidence(split)
-    lengths, device = np.sum(text.lengths, axis=0), next(model.parameters()).device
+    lengths = np.sum(text.lengths, axis=0)
     fitting = np.flatnonzero((lengths >= SHORTEST_SHOWN) & (lengths <= config.longest_shown))
     places = np.linspace(0, len(fitting) - 1, min(config.heatmaps, len(fitting))).round().astype(int)
     kept = []
     for i in fitting[places]:
-        batch = text.batch(np.array([i])).to(device)
+        batch = text.batch(np.array([i])).to(device_of(model))
         with torch.no_grad():
             answer = model(batch.texts, batch.masks)
         for side, weights in enumerate(answer.attention):

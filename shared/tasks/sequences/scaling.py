@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -86,7 +85,7 @@ class Scaling(Study):
     def __init__(self, layers: Layers, clock: Clock = now) -> None:
         self._layers, self._clock = layers, clock
 
-    def evaluate(self, config: RunConfig, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
+    def measure(self, config: RunConfig, seed: int) -> Mapping[str, float]:
         """Of each subject at each of its lengths ``<subject>.seconds_n<T>`` and ``<subject>.mebibytes_n<T>``.
 
         Times are medians over turns. Each turn runs every subject once at every length, so a slow minute of the machine

@@ -24,7 +24,7 @@ from shared.metrics.operations import FORWARD_PASSES, OPERATIONS_PER_MULTIPLY_AD
 from shared.metrics.parsing import bracket_counts
 from shared.metrics.registry import corpus_values
 from shared.metrics.translation import Tokenisation, bleu_signature, bleu_statistics, chrf, moses_tokenised
-from shared.tasks.batches import training_order
+from shared.tasks.batches import device_of, training_order
 from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.replication import Replication
 from shared.tasks.translation.corpus import ParallelText, PreparedText, TranslationBatch
@@ -207,9 +207,8 @@ def search(
 
 def _batches(model: Any, text: ParallelText, size: int) -> Iterator[tuple[Indices, TranslationBatch]]:
     """All pairs on the model's device, sources of similar length together, longest last."""
-    device = next(model.parameters()).device
     for indices in epoch_batches((text.source.lengths,), pool=10**6, seed=0, epoch=0, sentences=size):
-        yield indices, text.batch(indices).to(device)
+        yield indices, text.batch(indices).to(device_of(model))
 
 
 def _between_words(text: PreparedText, encoded: ParallelText, i: int, weights: Weights) -> NDArray[np.float64]:
@@ -249,10 +248,10 @@ def attention_maps(model: Any, text: PreparedText, encoded: ParallelText) -> lis
     """
     if not hasattr(model, "attention_maps"):
         return []
-    kept, device = [], next(model.parameters()).device
+    kept = []
     away = np.abs(np.maximum(encoded.source.lengths, encoded.target.lengths) - HEADS_SYMBOLS)
     for i in np.sort(np.argsort(away, kind="stable")[:HEADS_OF]).tolist():  # of equals the first
-        batch = encoded.batch(np.array([i])).to(device)
+        batch = encoded.batch(np.array([i])).to(device_of(model))
         maps = model.attention_maps(batch.source, batch.source_mask, batch.target)
         heads = {name: weights[:, 0].half().cpu().numpy() for name, weights in maps.items()}
         kept.append(heads | _named(text, encoded, i))

@@ -1,7 +1,6 @@
 """The study of scaling: what it measures of whom, in what order, and what it makes of the numbers."""
 
 from itertools import count
-from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -60,8 +59,7 @@ def config(**model):
 
 def measured(builders=BUILDERS, clock=lambda: Clocked.now, **model):
     Clocked.order.clear()
-    study = Scaling(builders, clock)
-    return study.evaluate(config(**model), prepared=Path(), trained=[], out=Path())
+    return Scaling(builders, clock).measure(config(**model), 0)
 
 
 def test_times_by_length():
