@@ -8,14 +8,13 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
-from torch import nn
 from torch.nn import functional as F
 
 from shared.data.cards import PipSource
 from shared.data.fetch import fetch
 from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
-from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0, fold_norms
+from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0
 from shared.vision.settings import LAYERS
 from tests.vision.efficientnet_weights import random_state
 
@@ -68,13 +67,6 @@ def stepwise(network, images):
     return maps
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    path = tmp_path_factory.mktemp("weights") / "random.pth"
-    torch.save(random_state(), path)
-    return path
-
-
 def test_the_network_is_the_plain_one_in_every_block(saved):
     network, images = EfficientNetLite0.load(saved).double(), torch.randn(2, 3, 64, 64, dtype=torch.float64)
     state = {name: value.double() for name, value in random_state().items()}
@@ -91,15 +83,6 @@ def test_the_network_is_the_plain_one_in_every_block(saved):
 
 def test_the_size_is_that_of_the_published_network():
     assert sum(weights.numel() for weights in EfficientNetLite0().parameters()) == 4_652_008
-
-
-def test_folding_the_norms_changes_no_value(saved):
-    network, images = EfficientNetLite0.load(saved).double(), torch.randn(2, 3, 64, 64, dtype=torch.float64)
-    with torch.no_grad():
-        expected = network(images)
-        folded = fold_norms(network)
-        assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
-        assert torch.allclose(folded(images), expected)
 
 
 class Harmful:

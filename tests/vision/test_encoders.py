@@ -19,22 +19,10 @@ from shared.vision.efficientnet_lite import EfficientNetLite0
 from shared.vision.encoders import ImageEncoder, build_encoder, vgg19
 from shared.vision.features import box_shares, centres_inside, compute_features, coverage, load_features
 from shared.vision.settings import LAYERS, EncoderConfig, Layer
-from tests.vision.efficientnet_weights import random_state
-
-IDENTITY = {"mean": [0.0] * 3, "deviation": [1.0] * 3}
 
 
 def random_images(*shape):
     return torch.randint(0, 256, (*shape, 3), dtype=torch.uint8)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """A data folder with random weights in it."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "efficientnet_lite0").mkdir()
-    torch.save(random_state(), folder / "efficientnet_lite0" / "efficientnet-lite0.pth")
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -55,11 +43,11 @@ def test_what_no_encoder_can_be_is_refused(settings, message):
 
 
 @pytest.mark.parametrize(("layer", "pool"), [("block0", 1), ("block10", 1), ("block10", 2), ("block15", 1)])
-def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, layer, pool):
+def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, saved, layer, pool):
     encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer=layer, side=64, pool=pool), data=data)
     images = random_images(2, 64, 64)
     found = encoder(images)
-    network = EfficientNetLite0.load(data / "efficientnet_lite0" / "efficientnet-lite0.pth")
+    network = EfficientNetLite0.load(saved)
     with torch.no_grad():
         maps = network.stem((images.permute(0, 3, 1, 2) - 127.0) / 128.0)
         for block in network.blocks[: int(layer.removeprefix("block")) + 1]:
@@ -73,14 +61,14 @@ def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, layer, pool)
             assert torch.allclose(place, square.mean((2, 3)), rtol=1e-4, atol=1e-4)
 
 
-def test_an_encoder_is_frozen_and_in_evaluation_mode(data):
+def test_an_encoder_is_frozen_and_in_evaluation_mode_and_has_no_norms_of_its_own(data):
     encoder = build_encoder(EncoderConfig(name="efficientnet-lite0", layer="block10"), data=data)
     assert not any(weights.requires_grad for weights in encoder.parameters())
-    assert not any(module.training for module in encoder.modules())
+    assert not any(module.training or isinstance(module, nn.BatchNorm2d) for module in encoder.modules())
 
 
 def test_images_are_resized_as_a_whole():
-    encoder = ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=4, pool=1, **IDENTITY)
+    encoder = toy_encoder(pool=1)
     halves = torch.zeros(1, 16, 8, 3, dtype=torch.uint8)
     halves[:, :, 4:] = torch.tensor([10, 20, 30], dtype=torch.uint8)
     found = encoder(halves).view(4, 4, 3)
@@ -140,9 +128,9 @@ def test_standardised_values_have_mean_zero_and_deviation_one() -> None:
 PIXELS = np.random.default_rng(1).integers(0, 256, (7, 4, 4, 3), dtype=np.uint8)
 
 
-def toy_encoder(scale=1.0):
+def toy_encoder(scale=1.0, pool=2):
     """Mean colours of the four quarters, divided by ``scale``."""
-    return ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=4, pool=2, mean=[0.0] * 3, deviation=[scale] * 3)
+    return ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=4, pool=pool, mean=[0.0] * 3, deviation=[scale] * 3)
 
 
 def images(indices):
@@ -190,12 +178,8 @@ def test_a_full_disk_is_noticed_before_the_work(tmp_path, monkeypatch):
 
 def test_a_bar_is_shown_on_a_terminal_only(tmp_path, monkeypatch):
     for terminal in (True, False):
-        out = io.StringIO()
-        monkeypatch.setattr(
-            features,
-            "Console",
-            lambda out=out, terminal=terminal: Console(file=out, force_terminal=terminal, width=120),
-        )
+        console = Console(file=(out := io.StringIO()), force_terminal=terminal, width=120)
+        monkeypatch.setattr(features, "Console", lambda console=console: console)
         compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", batch=2, label="toy pictures")
         assert [text in out.getvalue() for text in ("toy pictures", "100%")] == [terminal] * 2
 
@@ -218,14 +202,8 @@ def test_files_that_are_no_features_are_refused(tmp_path, content):
 
 
 def test_the_encoder_runs_without_keeping_a_graph(tmp_path):
-    seen = []
-
-    class Recording(nn.Module):
-        def forward(self, x):
-            seen.append(torch.is_inference_mode_enabled())
-            return x
-
-    encoder = ImageEncoder(Recording(), layer=Layer(3, 1), side=4, pool=1, mean=[0.0] * 3, deviation=[1.0] * 3)
+    encoder, seen = toy_encoder(), []
+    encoder.register_forward_hook(lambda *_: seen.append(torch.is_inference_mode_enabled()))
     compute_features(encoder, images, 7, tmp_path / "some.npy", label="toy")
     assert seen == [True, True]
 
