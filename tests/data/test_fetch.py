@@ -253,24 +253,22 @@ def test_two_fetches_at_once_download_once(root, web):
     assert any("another process is fetching it" in console.file.getvalue() for console in consoles)
 
 
-def test_whole_downloads_are_kept_until_the_data_set_is_complete(root, web):
+@pytest.mark.parametrize(
+    ("served", "said", "again"),
+    [
+        (None, r"test\.fr: the server says 404", ["test.fr"]),
+        (OTHER.encode(), rf"sha256 of test\.fr is {sha256(OTHER)}", RAW),
+    ],
+)
+def test_whole_downloads_are_kept_until_a_server_is_repaired_unless_one_is_wrong(root, web, served, said, again):
     write_card(root, sources=[on_the_web(web)])
-    last = web.files.pop("test.fr")
-    with pytest.raises(ReplicationError, match=r"test\.fr: the server says 404"):
+    right, web.files["test.fr"] = web.files["test.fr"], served
+    with pytest.raises(ReplicationError, match=said):
         fetch("toy", root=root)
-    web.files["test.fr"] = last
+    web.files["test.fr"] = right
     web.requests.clear()
-    fetch("toy", root=root)
-    assert web.requests == ["/test.fr"]
-
-
-def test_a_wrong_file_is_fetched_anew_once_the_server_is_repaired(root, web):
-    write_card(root, sources=[on_the_web(web)])
-    web.files["val.fr"] = OTHER.encode()
-    with pytest.raises(ReplicationError, match=rf"sha256 of val\.fr is {sha256(OTHER)}"):
-        fetch("toy", root=root)
-    web.files["val.fr"] = RAW["val.fr"].encode()
-    assert fetch("toy", root=root).raw["val.fr"] == sha256(RAW["val.fr"])
+    assert fetch("toy", root=root).raw["test.fr"] == sha256(RAW["test.fr"])
+    assert web.requests == [f"/{name}" for name in again]
 
 
 def test_what_is_no_corpus_is_fetched_as_it_is(root, mirror):
