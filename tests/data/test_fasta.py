@@ -4,8 +4,8 @@ import collections
 import random
 
 import pytest
-from test_homology import mutated, sequence
 
+from shared.data.homology import AMINO_ACIDS
 from shared.data.readers import proteins, read
 from shared.data.splits import hashed_split
 from tests.data.odd import protein
@@ -15,6 +15,14 @@ OPTIONS = {
     "file": "a", "jaccard": 0.02, "containment": 0.3, "valid_percent": 20, "test_percent": 20,
     "held_out": {"families": 3, "smallest": 4, "largest": 6},
 }  # fmt: skip
+
+
+def sequence(generator, length):
+    return "".join(generator.choices(AMINO_ACIDS, k=length))
+
+
+def mutated(generator, text, share):
+    return "".join(generator.choice(AMINO_ACIDS) if generator.random() < share else x for x in text)
 
 
 def small(path, sizes):
