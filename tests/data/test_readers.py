@@ -12,6 +12,7 @@ from shared.data.readers.bible import tokenize
 from shared.data.splits import Segment
 
 PSALM, GENESIS, JOB, ACTS = (19, 3, 1), (1, 1, 2), (18, 42, 17), (44, 15, 17)
+WHOLE = "LORD, how are they (increased) that trouble me!"
 TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the prophet came to him. Have pity on me."
 
 
@@ -45,12 +46,7 @@ TITLED_BASIC = "To the chief music-maker. A Psalm. Of David. When Nathan the pro
         ("en_basic", GENESIS, "(8:1)", ""),
         ("fr_darby", ACTS, "qui fait ces choses» [Amos 9:11-12]", "qui fait ces choses»"),
         ("fr_darby", ACTS, "1 Et le #Dieu dit : — l’Éternel ! —", "Et le Dieu dit: — l'Éternel!"),
-        (
-            "en",
-            PSALM,
-            "LORD, how are they (increased) that trouble me!",
-            "LORD, how are they (increased) that trouble me!",
-        ),
+        ("en", PSALM, WHOLE, WHOLE),
     ],
 )
 def test_a_verse_is_freed_of_what_is_not_the_verse(language, verse, text, expected):

@@ -11,11 +11,7 @@ from shared.errors import ReplicationError
 from shared.tasks.translation.settings import ParallelCorpusConfig
 
 LANGUAGES = ["en", "fr"]
-ONE = [
-    ("Thus he spoke.", "thus, he SPOKE"),
-    ("«a» – b…", "a b"),
-    ("don't", "don’t"),
-]
+ONE = [("Thus he spoke.", "thus, he SPOKE"), ("«a» – b…", "a b"), ("don't", "don’t")]
 TWO = [
     ("वह आया", "वह आयी"), ("वह आया", "वह आये"),
     ("1 + 2", "1 * 2"), ("1 - 2", "1 + 2"), ("1 - 2", "1 2"), ("1 / 2", "1 2"),
