@@ -1,4 +1,4 @@
-"""Measures of language models from the blocks of a test text, by hand."""
+"""Measures of language models and of models of separate sequences, by hand; and what intervals need of them all."""
 
 import math
 
@@ -62,14 +62,38 @@ def test_recalls_are_counted_by_their_distance():
     assert measure("recalled@16").of(blocks) is None
 
 
-def test_sums_over_blocks_are_all_that_is_needed():
+def sequence(*, nll=8.0, hits=3, **more):
+    own = {"id": "test-0", "split": "test", "unit": "residue", "nll": nll, "tokens": 4, "units": 4, "length": 5}
+    return own | {"hits": hits} | more
+
+
+def test_swapped_models_are_measures_of_their_own():
+    rows = [sequence(swapped={"positive": [16.0, 1], "relu": [8.0, 3]}), sequence(split="far")]
+    values = corpus_values(rows[:1])
+    assert measure("accuracy_lost@positive").of(rows) == 50.0
+    assert measure("accuracy_lost@relu").of(rows) == 0.0
+    assert measure("token_accuracy@other").of(rows) is None
+    assert measure("accuracy_lost@other").of(rows) is None
+    assert not [name for name in values if name.startswith("accuracy_lost")]
+
+
+def random_block(rng):
+    positions = (rng.uniform(0, 9, (8, 2)) + 1).tolist()
+    return block(nll=float(rng.uniform(1, 9)), positions=positions, memories={"4": 2.0})
+
+
+def random_sequence(rng):
+    more = {"swapped": {"a": [3.0, 2]}, "baseline": [9.0, 1]}
+    return sequence(nll=float(rng.uniform(1, 9)), hits=int(rng.integers(5)), **more)
+
+
+@pytest.mark.parametrize(("drawn", "more"), [(random_block, []), (random_sequence, ["accuracy_lost@a"])])
+def test_sums_over_examples_are_all_that_is_needed(drawn, more):
     rng = np.random.default_rng(1)
-    blocks = [
-        block(nll=float(rng.uniform(1, 9)), positions=(rng.uniform(0, 9, (8, 2)) + 1).tolist(), memories={"4": 2.0})
-        for _ in range(5)
-    ]  # fmt: skip
-    for name in ("bits", "bits_start", "bits_rest", "start_excess", "bits@4"):
+    rows = [drawn(rng) for _ in range(5)]
+    names = [*corpus_values(rows), *more]
+    assert {"bits", "perplexity"} & {*names}
+    for name in names:
         of = measure(name)
-        rows = np.array([of.statistics(one) for one in blocks])
-        together = of.corpus(np.stack([rows.sum(axis=0), 3 * rows.sum(axis=0)]))
-        assert together == pytest.approx([of.of(blocks)] * 2)
+        sums = np.array([of.statistics(row) for row in rows]).sum(axis=0)
+        assert of.corpus(np.stack([sums, 3 * sums])) == pytest.approx([of.of(rows)] * 2)
