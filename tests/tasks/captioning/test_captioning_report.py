@@ -81,17 +81,13 @@ def cells(blocks, title):
     return {plain_text(row[0]): [cell.split()[0] for cell in row[1:]] for row in table.rows}
 
 
-def test_a_kind_of_images_value_is_the_mean_over_seeds(results):
-    run = results["soft"]
-    found = cells(by_kind_of_image([run]), "Captions entirely true by objects in the scene")["soft"]
+def test_a_kind_of_images_value_is_the_mean_over_seeds_and_that_of_the_split_test_is_the_score_tables(results):
+    blocks, run = by_kind_of_image([results[name] for name in ("soft", "hard", "mean")]), results["soft"]
+    found = cells(blocks, "Captions entirely true by objects in the scene")["soft"]
     for shown, objects in zip(found, (1, 2, 3), strict=True):
         of_all = [row for seed in run.seeds for row in run.examples[seed] if row["split"] == "test"]
         true = [row["truth"]["all_true"] for row in of_all if row["objects"] == objects]
         assert float(shown) == pytest.approx(100 * sum(true) / len(true), abs=0.01)
-
-
-def test_the_split_test_has_the_value_of_the_score_table(results):
-    blocks = by_kind_of_image([results[name] for name in ("soft", "hard", "mean")])
     for metric, count in (("bleu4", 3), ("truth", 3), ("attention_gain", 2)):
         found = cells(blocks, f"{MEASURES[metric].title} by split")
         assert len(found) == count

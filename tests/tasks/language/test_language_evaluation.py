@@ -179,6 +179,9 @@ def test_windows_read_the_same_context_for_every_symbol(text, tmp_path, size):
 CONTEXTS = {"step": 3, "most": 12, "positions": 40}
 
 
+OF_RECALLS = {"contexts": CONTEXTS | {"of": "recalls", "positions": 25}}
+
+
 @pytest.mark.parametrize(
     ("settings", "sees"),
     [
@@ -187,37 +190,27 @@ CONTEXTS = {"step": 3, "most": 12, "positions": 40}
         ({"reach": {"memory": 0}, "sliding": {"context": 5}}, 5),
         ({"reach": {"memory": 20}, "length": 5}, 12),
         ({"reach": {"memory": 20}, "length": 400}, 12),
+        (OF_RECALLS | {"reach": {"memory": 20}}, 12),
+        (OF_RECALLS | {"reach": {"memory": 0}}, 8),
     ],
 )
 def test_contexts_are_read_from_nothing_as_far_as_the_model_sees(text, tmp_path, settings, sees):
-    _, _, model = judge(text, tmp_path, contexts=CONTEXTS, window=12, **settings)
-    kept, symbols = np.load(tmp_path / "contexts.npz"), text.split("test").symbols
+    asked = {"contexts": CONTEXTS} | settings
+    _, _, model = judge(text, tmp_path, window=12, **asked)
+    kept, stream = np.load(tmp_path / "contexts.npz"), text.split("test")
+    places = kept["places"]
     assert kept["context"].tolist() == [3, 6, 9, 12]
-    assert len(kept["places"]) == 40 == len(set(kept["places"].tolist()))
-    assert (kept["places"][0], kept["places"][-1]) == (12, SIZE - 1)
-    assert set(np.diff(kept["places"])) == {3, SIZE - 1 - 12 - 38 * 3}  # two runs
+    assert len(np.unique(places)) == len(places) == asked["contexts"]["positions"]
+    if "of" in asked["contexts"]:
+        assert (stream.distances[places] > 0).all()
+    else:
+        assert (places[0], places[-1]) == (12, SIZE - 1)
+        assert set(np.diff(places)) == {3, SIZE - 1 - 12 - 38 * 3}  # two runs
     expected = [
-        [alone(model, symbols, place, context=min(context, sees)) for place in kept["places"]]
+        [alone(model, stream.symbols, place, context=min(context, sees)) for place in places]
         for context in kept["context"]
     ]
     assert kept["nats"] == pytest.approx(np.array(expected), rel=1e-5)
-
-
-@pytest.mark.parametrize(("memory", "sees"), [(20, 12), (0, 8)])
-def test_contexts_can_be_those_of_recalls(text, tmp_path, memory, sees):
-    contexts = CONTEXTS | {"of": "recalls", "positions": 25}
-    _, _, model = judge(text, tmp_path, contexts=contexts, window=12, reach={"memory": memory})
-    kept, stream = np.load(tmp_path / "contexts.npz"), text.split("test")
-    assert len(np.unique(kept["places"])) == 25
-    assert (stream.distances[kept["places"]] > 0).all()
-    expected = [
-        [alone(model, stream.symbols, place, context=min(context, sees)) for place in kept["places"]]
-        for context in (3, 6, 9, 12)
-    ]
-    assert kept["nats"] == pytest.approx(np.array(expected), rel=1e-5)
-    last = int(np.flatnonzero(stream.distances)[-1])
-    with pytest.raises(ReplicationError, match="no recalls after as many symbols"):
-        judge(text, tmp_path, contexts={"step": last + 1, "most": last + 1, "positions": 1, "of": "recalls"})
 
 
 def test_windows_and_memories_are_scored_beside_each_other(text, tmp_path):
@@ -241,6 +234,9 @@ def test_a_model_without_memory_reads_no_more_than_it_sees(text, tmp_path):
 def test_a_text_shorter_than_the_contexts_is_refused(text, tmp_path):
     with pytest.raises(ReplicationError, match=r"331 symbols, too few for contexts of 333"):
         judge(text, tmp_path, contexts={"step": 3, "most": 333, "positions": 4})
+    last = int(np.flatnonzero(text.split("test").distances)[-1])
+    with pytest.raises(ReplicationError, match="no recalls after as many symbols"):
+        judge(text, tmp_path, contexts={"step": last + 1, "most": last + 1, "positions": 1, "of": "recalls"})
     judge(text, tmp_path, contexts={"step": 3, "most": 330, "positions": 4})
     assert np.load(tmp_path / "contexts.npz")["places"].tolist() == [330]
     judge(text, tmp_path, contexts=CONTEXTS | {"positions": 1000})

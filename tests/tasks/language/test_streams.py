@@ -36,7 +36,7 @@ def whole(stream):
 
 @given(sizes, columns, lengths, st.integers(0, 70))
 @settings(deadline=None)
-def test_evaluation_scores_every_symbol_once_whatever_the_batches(size, columns, length, warm_up):
+def test_evaluation_scores_every_symbol_once_and_columns_are_parts_of_the_stream(size, columns, length, warm_up):
     stream = stream_of(size)
     batches = list(stream.evaluation_batches(columns=columns, length=length, warm_up=warm_up))
     assert scored(batches) == whole(stream)
@@ -46,13 +46,6 @@ def test_evaluation_scores_every_symbol_once_whatever_the_batches(size, columns,
     widths = [batch.inputs.shape[1] for batch in batches]
     assert set(widths[:-1]) <= {length}
     assert 1 <= widths[-1] <= length
-
-
-@given(sizes, columns, lengths, st.integers(0, 70))
-@settings(deadline=None)
-def test_a_column_is_a_part_of_the_stream_in_its_order(size, columns, length, warm_up):
-    stream = stream_of(size)
-    batches = list(stream.evaluation_batches(columns=columns, length=length, warm_up=warm_up))
     before = [EOS, *stream.symbols.tolist()]
     for column in range(columns):
         inputs = torch.cat([batch.inputs[column] for batch in batches])

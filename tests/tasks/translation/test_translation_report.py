@@ -33,8 +33,9 @@ def test_bins_are_round_and_none_is_thin():
     assert round_bins([5] * 30 + [45] * 30) == [(1, 40), (41, 50)]
 
 
-def test_scores_of_a_bin_are_sacrebleus(run):
-    scores = score_by_length(run, MEASURES["bleu"], [(1, 5), (6, 10)])
+def test_scores_of_a_bin_are_sacrebleus_and_an_empty_one_is_left_out(run):
+    scores = score_by_length(run, MEASURES["bleu"], [(1, 5), (6, 10), (90, 99)])
+    assert [score.bin for score in scores] == [(1, 5), (6, 10)]
     expected = []
     for rows in run.examples.values():
         chosen = [row for row in rows if 6 <= row["source_length"] <= 10]
@@ -43,11 +44,6 @@ def test_scores_of_a_bin_are_sacrebleus(run):
     assert scores[1].value == pytest.approx(np.mean(expected))
     assert scores[1].n == len(chosen)
     assert scores[1].interval[0] < scores[1].value < scores[1].interval[1]
-
-
-def test_an_empty_bin_is_left_out(run):
-    scores = score_by_length(run, MEASURES["bleu"], [(1, 5), (90, 99)])
-    assert [score.bin for score in scores] == [(1, 5)]
 
 
 def test_splits_of_other_sentences_are_left_out(tmp_path):
