@@ -27,12 +27,6 @@ def results(tmp_path_factory):
     return load_results(build(tmp_path_factory.mktemp("runs")))
 
 
-@pytest.fixture(scope="module")
-def report(results, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report")
-    return folder, draw_all(ASKED, results, folder / "figures")
-
-
 @pytest.fixture
 def drawn(monkeypatch):
     """The axes of every figure of curves, to be looked at once the pictures have been written."""
@@ -41,16 +35,18 @@ def drawn(monkeypatch):
     return found
 
 
-def test_the_figures_come_in_order_and_those_asked_for_only(report):
-    folder, blocks = report
+def test_the_figures_come_in_order_and_say_what_crosses_are_where_there_are_any(results, tmp_path):
+    blocks = draw_all(ASKED, results, tmp_path / "figures")
     names = [block.path.name for block in blocks]
     assert names == [
         "study_one-layer.png", "training_loss_cifar10.png", "training_loss_copy.png",
         "training_error_copy.png", "training_loss_mnist.png", "training_loss_proteins.png",
         "training_error_proteins.png",
     ]  # fmt: skip
-    assert sorted(path.name for path in (folder / "figures").glob("*.png")) == sorted(names)
-    assert "never-run" not in render(blocks, "md", title="", folder=folder)
+    assert sorted(path.name for path in (tmp_path / "figures").glob("*.png")) == sorted(names)
+    assert "never-run" not in render(blocks, "md", title="", folder=tmp_path)
+    crossed = [block.path.name for block in blocks if "crosses" in block.caption]
+    assert crossed == ["training_loss_proteins.png", "training_error_proteins.png"]
 
 
 def test_further_splits_have_tables_of_what_was_measured_on_them(results):
@@ -59,15 +55,8 @@ def test_further_splits_have_tables_of_what_was_measured_on_them(results):
     own, further = (blocks[0] for blocks in (score_tables([run]), further_splits([run])))
     assert "test_families" in further.columns[0]
     assert sum("17.5" in cell for cell in further.rows[0]) == 1
-    assert [any("same weights in positive" in head for head in each.columns) for each in (own, further)] == [
-        True,
-        False,
-    ]
-
-
-def test_captions_say_what_crosses_are_where_there_are_any(report):
-    crossed = [block.path.name for block in report[1] if "crosses" in block.caption]
-    assert crossed == ["training_loss_proteins.png", "training_error_proteins.png"]
+    swapped = [any("same weights in positive" in head for head in each.columns) for each in (own, further)]
+    assert swapped == [True, False]
 
 
 def test_what_is_no_number_is_no_part_of_a_curve(results):
