@@ -352,19 +352,12 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
         assert sentence_of(read, "pixels", raw, [], options).startswith("t ")
 
 
+NUMBERS = st.tuples(st.integers(1, 66), st.integers(1, 150), st.integers(1, 176))
 VERSE = FLAT.map(lambda text: "w " + re.sub(r"[-\[\]#*()`’—\u00ad]", "", text))
 
 
 @EXAMPLES
-@given(
-    st.dictionaries(
-        st.tuples(st.integers(1, 66), st.integers(1, 150), st.integers(1, 176)),
-        st.tuples(VERSE, VERSE),
-        min_size=1,
-        max_size=5,
-    ),
-    st.booleans(),
-)
+@given(st.dictionaries(NUMBERS, st.tuples(VERSE, VERSE), min_size=1, max_size=5), st.booleans())
 def test_verses_are_in_their_order_and_beside_their_translations(verses, lacking):
     with folder() as raw:
         rows = [(key, *verse, pair[i]) for verse, pair in verses.items() for i, key in enumerate("kl")]
