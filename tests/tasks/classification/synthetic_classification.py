@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shared.metrics.registry import corpus_values
 from tests.synthetic_runs import WORDS, write_examples, write_metrics, write_training
 
 CLASSES = ("negative", "neutral", "positive")
@@ -40,7 +41,7 @@ def build(folder: Path, variants=CLASSIFIERS, *, seeds=(1, 2, 3), texts=150) -> 
             rng = random.Random(f"{name} {seed}")
             rows = [example(index, variant, rng) for index in range(texts)]
             write_examples(folder / name / f"evaluation/seed{seed}/examples.jsonl.gz", rows)
-            scores[seed] = summary(rows)
+            scores[seed] = corpus_values(rows)
             write_run(folder / name / f"train/seed{seed}", variant, seed)
             if variant.rows:
                 write_attention(folder / name / f"evaluation/seed{seed}/attention.npz", variant)
@@ -65,17 +66,6 @@ def example(index, variant, rng):
         if variant.rows > 1:
             row["rows"]["redundancy"] = variant.redundancy + rng.gauss(0.0, 0.02)
     return row
-
-
-def summary(rows):
-    """Corpus metrics as plain means."""
-    found = {
-        "accuracy": 100 * np.mean([row["correct"] for row in rows]),
-        "cross_entropy": np.mean([row["cross_entropy"] for row in rows]),
-    }
-    for name in rows[0].get("rows", ()):
-        found[name] = np.mean([row["rows"][name] for row in rows])
-    return found
 
 
 def write_run(folder, variant, seed):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from shared.metrics.registry import corpus_values
 from tests.synthetic_runs import write_examples, write_metrics, write_training
 
 MEMORIES = (0, 16, 64, 128)
@@ -52,7 +53,7 @@ def build(folder: Path, variants=MODELS, *, seeds=(1, 2, 3), examples=40) -> Pat
             write_contexts(place / "contexts.npz", model, seed)
             if model.samples:
                 write_samples(place / "samples.json", name)
-            scores[seed] = summary(rows, model)
+            scores[seed] = corpus_values(rows)
         write_metrics(folder / name, name, model.task, scores, model.unit)
     return folder
 
@@ -82,13 +83,6 @@ def example(index, model, rng, symbols=160):
             for far in (8, 16, 32, 64, 128, 256)
         }
     return row
-
-
-def summary(rows, model):
-    nats, units = (sum(row[name] for row in rows) for name in ("nll", "units"))
-    if model.unit == "character":
-        return {"bits": nats / units / math.log(2)}
-    return {"word_perplexity": math.exp(nats / units)}
 
 
 def write_run(folder, model, seed):
