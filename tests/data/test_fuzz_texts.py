@@ -95,11 +95,15 @@ def test_pieces_give_back_any_text_and_as_many_words_as_it_has(text, pieces):
 
 
 @EXAMPLES
-@given(st.lists(WORD | st.sampled_from(PIECES), max_size=6).map(" ".join), st.sampled_from(WORDS))
+@given(
+    st.lists(WORD | st.sampled_from(PIECES) | st.sampled_from([*SPECIAL, "w<unk>w"]), max_size=6).map(" ".join),
+    st.sampled_from(WORDS),
+)
 def test_words_are_known_or_one_unknown_symbol_each(text, vocabulary):
     text = tidy(text)
     (symbols,) = vocabulary.encode([text])
     words = vocabulary.split(text)
+    assert vocabulary is WORDS[0] or words.count("<unk>") == text.count("<unk>")
     assert len(symbols) == len(words)
     assert not {0, 2, 3} & {*symbols}
     said = vocabulary.pieces(symbols)

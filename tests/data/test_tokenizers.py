@@ -77,12 +77,6 @@ def test_every_line_of_a_text_counts_however_long_it_is():
     assert UNK not in pieces.encode([long])[0]
 
 
-def test_the_unknown_word_of_a_text_is_one_symbol():
-    words = WordVocabulary.train(["Hello, <unk>."], size=20, split="13a")
-    assert words.split("Hello, <unk>.") == ["Hello", ",", "<unk>", "."]
-    assert words.encode(["Hello, <unk>."])[0].count(UNK) == 1
-
-
 def test_too_few_pieces_for_the_characters_say_so_in_one_line():
     with pytest.raises(ReplicationError, match="choose a larger size") as error:
         SentencePieceTokenizer.train(["abcdefghijklmnopqrstuvwxyz äöüß"] * 9, size=16, model_type="bpe")
