@@ -91,7 +91,7 @@ class RunResults:
 
         Without it metrics.json is what git keeps of another machine, whatever has been trained here since.
         """
-        return not self.seeds or bool(read_costs(self.folder))
+        return not self.seeds or (self.folder / "evaluation" / COSTS).is_file()
 
     @property
     def is_trained_again(self) -> bool:
