@@ -5,10 +5,17 @@ import json
 from types import SimpleNamespace
 
 import torch
+from pydantic import Field
 
-from shared.config import build
+from shared.config import Strict, build
 from shared.tasks.kinds import open_data, part_of
 from shared.tasks.replication import Replication, runner_of
+
+
+class ToyConfig(Strict):
+    """The settings of a small network."""
+
+    size: int = Field(ge=1)
 
 
 class Trained:
@@ -39,10 +46,12 @@ def run_config(kind, corpus, **sections):
 
 
 def prepared(kind, corpus, dataset, out):
-    """What preparing a fetched folder says, and the task that it leaves in ``out``."""
+    """What preparing a fetched folder says, also in a file, and the task that it leaves in ``out``."""
     config = run_config(kind, corpus)
     out.mkdir(parents=True, exist_ok=True)
-    return part_of(kind, "corpus").prepare(config.corpus, dataset, out), open_data(config, out)
+    summary = part_of(kind, "corpus").prepare(config.corpus, dataset, out)
+    assert json.loads((out / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    return summary, open_data(config, out)
 
 
 def judged(config, data, model, out):
@@ -58,6 +67,7 @@ def read_examples(folder):
 
 def write_columns(folder, split, **columns):
     """Write ``<split>.<name>`` with the lines of every column."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, lines in columns.items():
         (folder / f"{split}.{name}").write_text("".join(f"{line}\n" for line in lines))
 

@@ -1,26 +1,28 @@
-"""A tiny data set of scenes that two squares make, and an encoder that averages colours."""
+"""A tiny data set of scenes of coloured squares, and an encoder that averages colours."""
 
 import itertools
 import json
 import random
 
-from pydantic import Field
 from torch import nn
 
-from shared.config import Strict
+from shared.data.generated import scenes as of_scenes
 from shared.data.generated.scene_captions import Named, captions
-from shared.data.generated.scenes import PICTURES, SIDE
+from shared.data.generated.scenes import LANGUAGES, SIDE, Picture, Placed, Scene
 from tests.tasks.captioning.toy_captioner import ToyCaptioner
+from tests.tasks.in_process import ToyConfig as ToyConfig
 from tests.tasks.in_process import write_columns
 
 SPLITS = {"train": 30, "valid": 7, "test": 8, "pairs": 5}
 CAPTIONS = 3  # of each image
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 72 72"><rect width="72" height="72" fill="{}"/></svg>'
-PALETTE = {"red": "#ff0000", "green": "#00ff00", "blue": "#0000ff", "white": "#ffffff"}
-
-
-class ToyConfig(Strict):
-    size: int = Field(ge=1)
+PICTURES = [
+    Picture("1", "cat", "animal", True, SVG.format("red")),
+    Picture("2", "polar bear", "animal", True, SVG.format("lime")),
+    Picture("3", "mobile phone", "device", True, SVG.format("blue")),
+    Picture("4", "canoe", "vehicle", False, SVG.format("white")),
+]
+QUARTERS = [(0, 0), (112, 0), (0, 112), (112, 112)]
 
 
 class Toy(ToyCaptioner):
@@ -42,24 +44,40 @@ class Colours(nn.Module):
 
 
 def write_dataset(folder):
-    """Scenes of two squares of different colours, side by side."""
-    choose = random.Random(5)
+    """Scenes of two squares."""
+    pairs = itertools.cycle(itertools.permutations(range(len(PICTURES)), 2))
+    write_pictures(folder, PICTURES)
+    for seed, (split, count) in enumerate(SPLITS.items()):
+        write_split(folder, split, itertools.islice(pairs, count), seed)
+
+
+def write_pictures(folder, pictures):
     folder.mkdir(parents=True)
-    with (folder / PICTURES).open("w") as file:
-        for name, colour in PALETTE.items():
-            picture = {"code": name, "name": name, "kind": "square", "seen": True, "svg": SVG.format(colour)}
-            file.write(json.dumps(picture) + "\n")
-    pairs = itertools.cycle(itertools.permutations(PALETTE, 2))
-    for split, count in SPLITS.items():
-        columns = {name: [] for name in ("captions", "mentions", "boxes", "scene")}
-        for names in itertools.islice(pairs, count):
-            size = choose.randrange(50, 90)
-            corners = [(112 * i + choose.randrange(20), choose.randrange(100)) for i in range(2)]
-            squares = [(name, *corner, size) for name, corner in zip(names, corners, strict=True)]
-            things = [Named(n, (x, y, x + size, y + size)) for n, x, y, _ in squares]
-            own = captions(things, CAPTIONS, choose)
-            columns["captions"].append([caption.text for caption in own])
-            columns["mentions"].append([caption.mentions for caption in own])
-            columns["boxes"].append([thing.box for thing in things])
-            columns["scene"].append([[[0, 0, 0], [9, 9, 9]], True, squares])
-        write_columns(folder, split, **{name: map(json.dumps, rows) for name, rows in columns.items()})
+    lines = (json.dumps(picture._asdict()) + "\n" for picture in pictures)
+    (folder / of_scenes.PICTURES).write_text("".join(lines))
+
+
+def write_split(folder, split, scenes, seed):
+    """``scenes`` are numbers of pictures; of each three captions are made, the last calls one by its kind."""
+    rng, rows = random.Random(seed), []
+    for numbers in scenes:
+        things = [PICTURES[number] for number in numbers]
+        sizes = [rng.randint(40, 100) for _ in things]
+        corners = [
+            (left + rng.randint(0, 10), top + rng.randint(0, 10)) for left, top in rng.sample(QUARTERS, len(things))
+        ]
+        boxes = [(x, y, x + size, y + size) for (x, y), size in zip(corners, sizes, strict=True)]
+        placed = tuple(Placed(of.code, x, y, size) for of, (x, y), size in zip(things, corners, sizes, strict=True))
+        named = [Named(of.name if of.seen else of.kind, box) for of, box in zip(things, boxes, strict=True)]
+        by_kind = [Named(things[0].kind, boxes[0]), *named[1:]]
+        said = captions(named, 2, rng) + captions(by_kind, 1, rng)
+        rows.append((said, boxes, Scene(([200, 90, 10], [9, 90, 200]), True, placed)))
+    write_scenes(folder, split, rows)
+
+
+def write_scenes(folder, split, rows):
+    """Captions, boxes and the scene of each image."""
+    columns = zip(*(([c.text for c in said], [c.mentions for c in said], *more) for said, *more in rows), strict=True)
+    write_columns(folder, split, **{
+        language: map(json.dumps, column) for language, column in zip(LANGUAGES, columns, strict=True)
+    })  # fmt: skip

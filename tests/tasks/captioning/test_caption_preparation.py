@@ -8,6 +8,7 @@ import pytest
 from torch import nn
 
 from shared.data.generated.scene_captions import Caption, Mention
+from shared.data.generated.scenes import Picture
 from shared.data.tokenizers import EOS, UNK
 from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
@@ -15,9 +16,9 @@ from shared.tasks.captioning.corpus import features, features_folder
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
 from shared.vision.settings import Layer
-from tests.tasks.in_process import prepared, run_config, write_columns
+from tests.tasks.captioning.squares import SVG, write_pictures, write_scenes
+from tests.tasks.in_process import prepared, run_config
 
-SVG = '<svg viewBox="0 0 72 72" xmlns="http://www.w3.org/2000/svg"><rect width="72" height="72" fill="red"/></svg>'
 BOXES = [[0, 0, 112, 112], [112, 112, 224, 224]]
 CAT = Caption("a black cat", (Mention(1, 3, 0),))
 BOTH = Caption("a dog below the black cat", (Mention(1, 2, 1), Mention(4, 6, 0)))
@@ -37,9 +38,7 @@ def encoder(monkeypatch):
 @pytest.fixture
 def dataset(tmp_path):
     folder = tmp_path / "data" / "made"
-    folder.mkdir(parents=True)
-    picture = {"code": "1F400", "name": "black cat", "kind": "animal", "seen": True, "svg": SVG}
-    (folder / "pictures.jsonl").write_text(json.dumps(picture) + "\n")
+    write_pictures(folder, [Picture("1F400", "black cat", "animal", True, SVG.format("red"))])
     write(folder, "train", [[CAT, BOTH], [NEITHER, BOTH], [CAT]])
     write(folder, "valid", [[CAT], [NEITHER]])
     write(folder, "test", [[NEW, BOTH], [CAT]])
@@ -48,13 +47,7 @@ def dataset(tmp_path):
 
 def write(folder, split, captions):
     scene = [[[255, 255, 255], [255, 255, 255]], False, [["1F400", 0, 0, 112], ["1F400", 112, 112, 112]]]
-    columns = {
-        "captions": [[caption.text for caption in own] for own in captions],
-        "mentions": [[caption.mentions for caption in own] for own in captions],
-        "boxes": [BOXES] * len(captions),
-        "scene": [scene] * len(captions),
-    }
-    write_columns(folder, split, **{name: map(json.dumps, rows) for name, rows in columns.items()})
+    write_scenes(folder, split, [(own, BOXES, scene) for own in captions])
 
 
 CORPUS = {
@@ -129,7 +122,6 @@ def test_preparing_learns_words_from_training_captions_alone_and_keeps_the_other
     assert task.references("test") == [[NEW.text, BOTH.text], [CAT.text]]
     assert task.references("valid") == [[CAT.text], [NEITHER.text]]
     assert task.grid == Grid(rows=2, columns=2, size=3)
-    assert json.loads((task.folder / "summary.json").read_text()) == summary
     monkeypatch.chdir(dataset.parents[1])
     assert task.images("test").images([0]).shape == (1, 224, 224, 3)
 

@@ -60,14 +60,19 @@ class ToyState(NamedTuple):
 class ToyCaptioner(nn.Module):
     """Looks at all places by their weights, and in training also at one that is drawn, whose choice is reinforced.
 
-    What is good is judged against a moving average, which is a buffer, as hard attention has it.
+    What is good is judged against a moving average, which is a buffer, as hard attention has it. A reader is shown
+    where it looks, if it ``attends``, and how much what it has seen counts, if it is ``gated``.
     """
 
     baseline: Tensor
     reinforced = True
 
-    def __init__(self, dropout: float = 0.0, size: int = 24, vocabulary: int = VOCABULARY, width: int = WIDTH) -> None:
+    def __init__(
+        self, dropout: float = 0.0, size: int = 24, vocabulary: int = VOCABULARY, width: int = WIDTH, *,
+        attends: bool = True, gated: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.attends, self.gated = attends, gated
         self.embedding, self.dropout = nn.Embedding(vocabulary, size), nn.Dropout(dropout)
         self.attend, self.place = nn.Linear(size, width), nn.Linear(width, width)
         self.cell = nn.GRUCell(size + width, size)
@@ -76,17 +81,18 @@ class ToyCaptioner(nn.Module):
 
     def forward(self, features: Tensor, captions: Tensor, regions: Tensor | None = None) -> Captioned:
         previous, hidden = torch.full_like(captions[:, 0], BOS), self._begin(features)
-        nats, weights, drawn = [], [], []
+        nats, weights, gates, drawn = [], [], [], []
         for symbols in captions.unbind(1):
             log_p, alpha, hidden = self._predict(features, previous, hidden)
             nats.append(functional.nll_loss(log_p, symbols, ignore_index=PAD, reduction="none"))
             weights.append(alpha)
+            gates.append(hidden[:, 0].sigmoid())
             if self.training and self.reinforced:
                 drawn.append(alpha.gather(1, torch.multinomial(alpha, 1)).log()[:, 0])
             previous = symbols
-        summed, attention = torch.stack(nats, 1), torch.stack(weights, 1)
+        summed, attention = torch.stack(nats, 1), torch.stack(weights, 1) if self.attends else None
         if not drawn:
-            return Captioned(summed, attention)
+            return Captioned(summed, attention, torch.stack(gates, 1) if self.gated else None)
         reward = -summed.detach().mean(1)
         auxiliary = -0.01 * (reward - self.baseline) * torch.stack(drawn, 1).sum(1)
         self.baseline.mul_(0.9).add_(0.1 * reward.mean())
@@ -95,12 +101,12 @@ class ToyCaptioner(nn.Module):
     def start(self, features: Tensor) -> ToyState:
         return ToyState(features, self._begin(features).unsqueeze(1))
 
-    def step(self, tokens: Tensor, state: ToyState) -> tuple[Tensor, Tensor, ToyState]:
+    def step(self, tokens: Tensor, state: ToyState) -> tuple[Tensor, Tensor | None, ToyState]:
         beams = tokens.size(1)
         features = state.features.repeat_interleave(beams, 0)
         parts = self._predict(features, tokens.flatten(), state.hidden.flatten(0, 1))
         log_p, alpha, hidden = (part.unflatten(0, (-1, beams)) for part in parts)
-        return log_p, alpha, ToyState(state.features, hidden)
+        return log_p, alpha if self.attends else None, ToyState(state.features, hidden)
 
     def reorder(self, state: ToyState, sources: Tensor | None, beams: Tensor) -> ToyState:
         return ToyState(select_sources(state.features, sources), select_beams(state.hidden, sources, beams))

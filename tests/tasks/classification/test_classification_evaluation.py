@@ -44,7 +44,6 @@ def sentences(seed, count, shortest=1, longest=20):
 
 def prepare(folder, *, texts=("text",), test=("test",), max_tokens=None, **columns):
     """Prepare random texts; ``columns`` are lines of test splits, by language, in the place of the random ones."""
-    folder.mkdir()
     evidence = "evidence" if "evidence" in columns else None
     for number, split in enumerate(("train", "valid", *test)):
         lines = {text: sentences((number, side), 40) for side, text in enumerate(texts)}

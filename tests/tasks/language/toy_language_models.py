@@ -13,7 +13,6 @@ from shared.tasks.language.streams import Stream
 VOCABULARY = 12
 
 CARD = {
-    "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000,
     "languages": {"text": "made-up words", "recall": "which of them repeat which"},
     "sources": [{"kind": "generated", "task": "recall", "parameters": {
         "seed": 1, "keys": 3, "values": 3, "fillers": 4, "distances": [3, 12], "filler_share": 0.2,
@@ -22,7 +21,6 @@ CARD = {
     }}],
     "compared": ["text"],
     "splits": dict.fromkeys(("train", "valid", "test", "test_other"), "texts"),
-    "traps": ["none"],
 }  # fmt: skip
 
 

@@ -14,10 +14,9 @@ from shared.tasks.sets.module import SetModule, losses, mixture, rate
 from shared.tasks.settings import ExampleTraining
 from tests.tasks.in_process import judged, run_config
 from tests.tasks.modules import SETTINGS, logged
-from tests.tasks.sets.toy_sets import CORPORA, Toy, ToyConfig
+from tests.tasks.sets.toy_sets import CORPORA, SPLITS, Toy, ToyConfig
 
 RNG = np.random.default_rng(1)
-SPLITS = {"train": 30, "valid": 12, "test": 40}
 
 
 def write_data(folder, target):

@@ -1,11 +1,10 @@
 """A model of sets built from settings, and made-up sets, for tests of the kind "sets"."""
 
 import torch
-from pydantic import Field
 from torch import nn
 
-from shared.config import Strict
 from shared.tasks.sets.settings import SetCorpusConfig
+from tests.tasks.in_process import ToyConfig as ToyConfig
 
 CARD = {
     "languages": {}, "splits": {},
@@ -13,22 +12,12 @@ CARD = {
         "seed": 1, "sizes": [1, 6], "splits": {"test": 15, "test_other": 10, "valid": 20, "train": 90},
     }}],
 }  # fmt: skip
+SPLITS = {"train": 30, "valid": 12, "test": 40}
 CORPORA = {
     "number": SetCorpusConfig(dataset="toy", asked="number", numbers=1, sizes=(1, 6)),
-    "count": SetCorpusConfig(
-        dataset="toy",
-        asked="count",
-        numbers=4,
-        sizes=(2, 5),
-        composed={"train": 30, "valid": 12, "test": 40},
-        levels=3,
-    ),
+    "count": SetCorpusConfig(dataset="toy", asked="count", numbers=4, sizes=(2, 5), composed=SPLITS, levels=3),
     "mixture": SetCorpusConfig(dataset="toy", asked="mixture", numbers=2, sizes=(3, 7), components=2),
 }
-
-
-class ToyConfig(Strict):
-    size: int = Field(ge=1)
 
 
 class Toy(nn.Module):

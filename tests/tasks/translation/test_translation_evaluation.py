@@ -87,7 +87,6 @@ def prepared(tmp_path_factory):
 
 
 def prepare(folder, train, test, size=8):
-    folder.mkdir()
     for split, pairs in {"train": train, "valid": train, "test": test}.items():
         write_columns(folder, split, **dict(zip("ab", zip(*pairs, strict=True), strict=True)))
     return in_process.prepared("translation", corpus(size=size), folder, folder / "out")[1]

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import torch
-from pydantic import Field
 from torch import nn
 
-from shared.config import Strict
 from shared.decoding.protocol import select_beams
-
-
-class ToyConfig(Strict):
-    size: int = Field(ge=1)
+from tests.tasks.in_process import ToyConfig as ToyConfig
 
 
 class Toy(nn.Module):
