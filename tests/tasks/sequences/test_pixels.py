@@ -1,11 +1,9 @@
 """Pictures as sequences of pixels, smaller and coarser, and their batches."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shared.errors import ReplicationError
@@ -16,16 +14,9 @@ from tests.tasks.sequences.toy_sequence_models import write_pictures
 COUNTS = {"train": 5, "valid": 2, "test": 3}
 
 
-def fetched(folder, *, counts=COUNTS, **drawn):
-    """A folder as fetched, of random pictures, and these."""
-    folder.mkdir()
-    return write_pictures(folder, counts, **drawn)
-
-
 def prepared(tmp_path, **config):
     corpus = {"of": "pixels"} | config
     summary, task = in_process.prepared("sequences", corpus, tmp_path / "toy", tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == json.loads(json.dumps(summary))
     return task, summary
 
 
@@ -35,32 +26,17 @@ def read(task, name):
     return split.batch(np.arange(len(split))).targets.numpy()
 
 
-@pytest.mark.parametrize("shape", [(4, 4, 1), (6, 2, 3)])
-def test_whole_pictures_are_kept_as_they_are_row_by_row_with_channels_last(tmp_path, shape):
-    splits = fetched(tmp_path / "toy", shape=shape)
-    pixels, summary = prepared(tmp_path)
-    assert summary["splits"] == {
-        "train": {"images": 5}, "valid": {"images": 2, "in_train": 0}, "test": {"images": 3, "in_train": 0}
-    }  # fmt: skip
-    assert (summary["shape"], summary["levels"]) == (shape, 256)
-    height, width, channels = shape
-    for name, images in splits.items():
-        found = read(pixels, name)
-        assert found.shape == (len(images), height * width * channels)
-        for place, value in enumerate(found[1]):
-            row, rest = divmod(place, width * channels)
-            assert value == images[1, row, rest // channels, rest % channels]
-        assert (pictures(found, shape, 256) == images).all()
-
-
 @given(st.sampled_from([1, 2, 3]), st.integers(2, 256), st.sampled_from([1, 3]), st.integers(0, 99))
+@example(1, 256, 3, 0)
 @settings(deadline=None, max_examples=30)
 def test_a_pixel_is_the_level_of_the_rounded_mean_of_its_square(tmp_path_factory, pool, levels, channels, seed):
     tmp_path = tmp_path_factory.mktemp("pixels")
-    images = fetched(tmp_path / "toy", shape=(6, 12, channels), seed=seed)["test"]
+    images = write_pictures(tmp_path / "toy", COUNTS, shape=(6, 12, channels), seed=seed)["test"]
     pixels, summary = prepared(tmp_path, pool=pool, levels=levels)
-    assert summary["shape"] == (6 // pool, 12 // pool, channels)
+    assert (summary["shape"], summary["levels"]) == ((6 // pool, 12 // pool, channels), levels)
     found = read(pixels, "test").reshape(-1, *summary["shape"])
+    if (pool, levels) == (1, 256):
+        assert (pictures(read(pixels, "test"), summary["shape"], levels) == images).all()
     for image, own in zip(images, found, strict=True):
         for (row, column, channel), level in np.ndenumerate(own):
             square = image[row * pool : (row + 1) * pool, column * pool : (column + 1) * pool, channel]
@@ -80,7 +56,7 @@ def test_the_brightest_square_of_the_largest_side_does_not_overflow(tmp_path):
 
 
 def test_pictures_that_become_those_of_train_are_counted(tmp_path):
-    splits = fetched(tmp_path / "toy", counts={"train": 60, "valid": 9, "test": 40}, shape=(2, 2, 1))
+    splits = write_pictures(tmp_path / "toy", {"train": 60, "valid": 9, "test": 40}, (2, 2, 1))
     pixels, summary = prepared(tmp_path, levels=2)
     train = {row.tobytes() for row in read(pixels, "train")}
     for name in ("valid", "test"):
@@ -96,14 +72,14 @@ def test_levels_become_pictures_from_black_to_white():
 
 
 def test_the_first_pictures_of_a_split_are_taken_if_asked(tmp_path):
-    splits = fetched(tmp_path / "toy")
+    splits = write_pictures(tmp_path / "toy", COUNTS)
     pixels, _ = prepared(tmp_path, images={"train": 2, "test": 99})
     assert (read(pixels, "train") == splits["train"][:2].reshape(2, -1)).all()
     assert [len(pixels.split(name)) for name in COUNTS] == [2, 2, 3]
 
 
 def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_path):
-    fetched(tmp_path / "toy")
+    write_pictures(tmp_path / "toy", COUNTS)
     pixels, _ = prepared(tmp_path, levels=16)
     split = pixels.split("train")
     batch = split.batch(np.array([3, 0])).to("cpu")
@@ -120,7 +96,7 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
 
 
 def test_what_is_not_there_or_damaged_is_named(tmp_path):
-    fetched(tmp_path / "toy")
+    write_pictures(tmp_path / "toy", COUNTS)
     with pytest.raises(ReplicationError, match=r"4 x 4 pixels cannot be parted into squares of 3; choose"):
         prepared(tmp_path, pool=3)
     path = tmp_path / "toy/valid.images.npy"

@@ -10,12 +10,12 @@ import torch
 
 from shared.errors import ReplicationError
 from shared.tasks.sequences import evaluation
-from shared.tasks.sequences.corpus import PreparedSequences, prepare
 from shared.tasks.sequences.evaluation import LEAST, draw_pictures
 from shared.tasks.sequences.proteins import decode, encode
-from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig, PixelCorpusConfig, ProteinCorpusConfig
+from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig
+from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config
-from tests.tasks.sequences.toy_sequence_models import write_copies, write_pictures, write_proteins
+from tests.tasks.sequences.toy_sequence_models import COUNTS, write_pictures
 from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
 
 BIT = math.log(2)
@@ -25,35 +25,17 @@ PIXELS = {"of": "pixels", "dataset": "pixels", "levels": 8}
 COPIES = {"of": "copies", "dataset": "copies", "shortest": 2, "longest": 7}
 COPIES["sequences"] = {"train": 30, "valid": 10, "test": 40}
 SIDE = 4
-COUNTS = {"train": 60, "valid": 5, "test": 23, "test_families": 7}
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """Random proteins of 3 to 40 letters, random pictures of 4 x 4 pixels, and parameters of the copy task."""
-    folder = tmp_path_factory.mktemp("data")
-    for name in ("proteins", "pixels", "copies"):
-        (folder / name).mkdir()
-    write_proteins(folder / "proteins", COUNTS)
-    write_pictures(folder / "pixels", COUNTS, (SIDE, SIDE, 1))
-    write_copies(folder / "copies")
-    return folder
 
 
 @pytest.fixture
-def judge(data, tmp_path, monkeypatch):
-    """From a corpus, a model and settings to metrics, examples and the folder; what is prepared is prepared once."""
+def judge(prepared, tmp_path, monkeypatch):
+    """From a corpus, a model and settings to metrics, examples and the folder."""
 
     def judge(corpus, model, *, out="out", swapped=None, may_diverge=False, **asked):
         asked |= {"swapped": {name: {} for name in swapped or {}}}
         config = run_config("sequences", corpus, evaluation=asked, training={"may_diverge": may_diverge})
-        folder = tmp_path / "prepared"
-        if not folder.exists():
-            folder.mkdir()
-            prepare(config.corpus, data / config.corpus.dataset, folder)
-        prepared, place = PreparedSequences.load(folder, config.corpus), tmp_path / out
         monkeypatch.setattr(evaluation, "_swapped", lambda *arguments: swapped[arguments[-1]])
-        return *judged(config, prepared, model, place), place
+        return *judged(config, prepared(corpus), model, tmp_path / out), tmp_path / out
 
     return judge
 
@@ -137,18 +119,17 @@ def scored_letters(data, prepared, split, masked):
     """What is to be predicted of each sequence of a split."""
     if not masked:
         return (data / "proteins" / f"{split}.sequence").read_text().splitlines()
-    corpus = ProteinCorpusConfig(dataset="proteins", masked=True)
-    whole = PreparedSequences.load(prepared, corpus).split(split)
+    whole = prepared(MASKED).split(split)
     batch = whole.batch(np.arange(COUNTS[split]), (zlib.crc32(split.encode()),))
     return [decode(row[scored]) for row, scored in zip(batch.targets, batch.scored, strict=True)]
 
 
 @pytest.mark.parametrize("corpus", [PROTEINS, MASKED])
 @pytest.mark.parametrize("tokens", [1, 4000])
-def test_the_baseline_predicts_by_the_letters_of_train(data, judge, corpus, tokens):
+def test_the_baseline_predicts_by_the_letters_of_train(data, prepared, judge, corpus, tokens):
     model = MeanReader(VOCABULARY, causal="masked" not in corpus)
-    metrics, examples, place = judge(corpus, model, baseline=True, tokens=tokens)
-    letters_of = {split: scored_letters(data, place.parent / "prepared", split, "masked" in corpus) for split in COUNTS}
+    metrics, examples, _ = judge(corpus, model, baseline=True, tokens=tokens)
+    letters_of = {split: scored_letters(data, prepared, split, "masked" in corpus) for split in COUNTS}
     counts = Counter("".join(letters_of["train"]))
     (best, _), whole = counts.most_common(1)[0], counts.total() + VOCABULARY
     for split, prefix in (("test", ""), ("test_families", "test_families.")):
@@ -164,13 +145,13 @@ def test_the_baseline_predicts_by_the_letters_of_train(data, judge, corpus, toke
 
 
 def test_a_copy_is_right_where_all_of_it_is(judge):
-    metrics, examples, _ = judge(COPIES, Copier(6))
+    metrics, examples, _ = judge(COPIES, Copier(7))
     assert metrics == {
         "perplexity": pytest.approx(1 / 0.9), "bits": pytest.approx(-math.log2(0.9)), "token_accuracy": 100.0,
         "sequence_accuracy": 100.0,
     }  # fmt: skip
     assert {(e["tokens"], e["length"]) for e in examples} == {(n, 2 * n + 1) for n in range(2, 8)}
-    blind, examples, _ = judge(COPIES, Copier(6, blind=(3, 5)), out="blind")
+    blind, examples, _ = judge(COPIES, Copier(7, blind=(3, 5)), out="blind")
     right = [e["hits"] == e["tokens"] for e in examples]
     assert 0 < sum(right) < 40
     assert blind["sequence_accuracy"] == pytest.approx(100 * sum(right) / 40)
@@ -236,12 +217,9 @@ def test_pictures_are_begun_and_completed(data, judge, painter, part, given):
 
 
 def test_the_given_part_ends_between_pixels_of_several_colours(tmp_path, painter):
-    (tmp_path / "colours").mkdir()
     write_pictures(tmp_path / "colours", dict.fromkeys(("train", "valid", "test"), 3), (3, 3, 3))
-    corpus = PixelCorpusConfig(dataset="colours", levels=8)
-    prepare(corpus, tmp_path / "colours", tmp_path / "out")
-    prepared = PreparedSequences.load(tmp_path / "out", corpus)
+    _, text = in_process.prepared("sequences", PIXELS, tmp_path / "colours", tmp_path / "out")
     with torch.inference_mode():
-        drawn = draw_pictures(painter, prepared, "test", PicturesConfig(samples=1, completions=2))
+        drawn = draw_pictures(painter, text, "test", PicturesConfig(samples=1, completions=2))
     assert drawn["given"] == 12  # four of nine places
     assert drawn["completed"].shape == (2, 3, 3, 3)

@@ -1,7 +1,6 @@
 """Models of sequences beyond what all kinds have in common: corpora of three sorts, swapped weights, divergence."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,16 +8,14 @@ import torch
 
 from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
-from tests.tasks import in_process
 from tests.tasks.in_process import examples_of, judge, paper, run, run_config, train, weights_of
-from tests.tasks.sequences.toy_sequence_models import Toy, ToyConfig, write_copies, write_proteins
+from tests.tasks.sequences.toy_sequence_models import COUNTS, Toy, ToyConfig
 
 COPIES = {
     "of": "copies", "dataset": "toy", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
     "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10},
 }  # fmt: skip
-PROTEINS = {"of": "proteins", "dataset": "toy", "length": 20}
-COUNTS = {"train": 40, "valid": 12, "test": 9}
+MASKED = {"of": "proteins", "dataset": "toy", "length": 20, "masked": True}
 TRAINING = {
     "updates": 40, "batch": {"sentences": 10}, "validate_every": 20,
     "optimizer": {"name": "adam", "learning_rate": 0.03},
@@ -26,85 +23,68 @@ TRAINING = {
 REPLICATION = paper("sequences", ToyConfig, Toy)
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """From a corpus to its prepared task."""
-    folder = tmp_path_factory.mktemp("texts")
-    for name, write in {
-        "proteins": partial(write_proteins, counts=COUNTS),
-        "copies": partial(write_copies, symbols=6),
-    }.items():
-        (folder / name).mkdir()
-        write(folder / name)
-
-    def opened(corpus):
-        return in_process.prepared("sequences", corpus, folder / corpus["of"], folder / "out" / corpus["of"])[1]
-
-    return opened
-
-
 @pytest.fixture
-def prepared(text):
+def copies(prepared):
     """The folder of the prepared copies."""
-    return text(COPIES).folder
+    return prepared(COPIES).folder
 
 
 def config(corpus=COPIES, training=TRAINING, **sections):
     return run_config("sequences", corpus, model={"size": 12}, training=training, **{"seeds": [3, 4]} | sections)
 
 
-def test_the_weights_are_judged_in_other_models_too(prepared, tmp_path):
+def test_the_weights_are_judged_in_other_models_too(copies, tmp_path):
     """What these draw for themselves is the same every time, and another for another seed."""
     swapped = config(evaluation={"swapped": {"same": {}, "noisy": {"noise": 2.0}}})
-    metrics = run(REPLICATION, swapped, prepared, tmp_path)
+    metrics = run(REPLICATION, swapped, copies, tmp_path)
     for scores in metrics:
         assert scores["perplexity@same"] == scores["perplexity"]
         assert scores["perplexity@noisy"] > scores["perplexity"]
     assert metrics[0]["perplexity@noisy"] != metrics[1]["perplexity@noisy"]
-    assert judge(REPLICATION, swapped, prepared, tmp_path) == metrics
+    assert judge(REPLICATION, swapped, copies, tmp_path) == metrics
     splits = [example["id"] for example in examples_of(tmp_path, 3)]
     assert splits == [f"{split}-{i}" for split in ("test", "test_other") for i in range(COPIES["sequences"][split])]
     weights = {name: value for name, value in weights_of(tmp_path, 3).items() if name.split(".")[-1] != "origin"}
-    parameters, _ = REPLICATION.cost(swapped, prepared)
+    parameters, _ = REPLICATION.cost(swapped, copies)
     assert parameters == sum(value.numel() for name, value in weights.items() if name != "model.drawn")
 
 
-def test_a_model_with_other_weights_cannot_take_the_place(prepared, tmp_path):
+def test_a_model_with_other_weights_cannot_take_the_place(copies, tmp_path):
     wider = config(training={}, seeds=[3], evaluation={"swapped": {"wide": {"size": 13}}})
-    train(REPLICATION, wider, prepared, tmp_path)
+    train(REPLICATION, wider, copies, tmp_path)
     with pytest.raises(ReplicationError, match=r"swapped\.wide makes a model whose weights are others"):
-        judge(REPLICATION, wider, prepared, tmp_path)
+        judge(REPLICATION, wider, copies, tmp_path)
 
 
-def test_a_run_that_diverges_is_judged_as_it_was_before(prepared, tmp_path, monkeypatch):
+def test_a_run_that_diverges_is_judged_as_it_was_before(copies, tmp_path, monkeypatch):
     def told(model, number):
         if number == 24:
             model.embedding.weight.register_hook(lambda gradient: gradient * float("inf"))
 
     monkeypatch.setattr(Toy, "at_update", told)
     explodes = config(training=TRAINING | {"may_diverge": True}, seeds=[3])
-    ((record, _),) = train(REPLICATION, explodes, prepared, tmp_path)
+    ((record, _),) = train(REPLICATION, explodes, copies, tmp_path)
     assert record.updates == 24
     assert record.stopped_because == "the gradient was not finite at update 25, which was not made"
-    assert judge(REPLICATION, explodes, prepared, tmp_path)[0]["perplexity"] < 20
+    assert judge(REPLICATION, explodes, copies, tmp_path)[0]["perplexity"] < 20
 
 
-def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(text):
-    corpus, scored = PROTEINS | {"masked": True}, []
+def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(prepared):
+    text, training, scored = prepared(MASKED), config(corpus=MASKED).training, []
+    train = text.split("train")
     for seed, number in ((3, 0), (3, 4), (4, 0)):
-        train = text(corpus).split("train")
-        order = training_order(train, config(corpus=corpus).training.batch, seed)
-        batch = next(text(corpus).batches(config(corpus=corpus).training, seed)(number))
+        order = training_order(train, training.batch, seed)
+        batch = next(text.batches(training, seed)(number))
         assert torch.equal(batch.scored, train.batch(next(order(start=number)), (seed, number)).scored)
         scored.append(train.batch(np.arange(10), (seed, number)).scored)
     assert not any(torch.equal(*pair) for pair in itertools.combinations(scored, 2))
 
 
-def test_validation_has_every_sequence_once_and_always_masks_the_same(text):
-    corpus = PROTEINS | {"masked": True}
-    batches = text(corpus).valid(config(corpus=corpus).training)
+def test_validation_has_every_sequence_once_and_always_masks_the_same(prepared):
+    text = prepared(MASKED)
+    batches = text.valid(config(corpus=MASKED).training)
     assert sum(len(batch.inputs) for batch in batches) == COUNTS["valid"]
-    again = text(corpus).valid(config(corpus=corpus, evaluation={"tokens": 7}).training)
+    again = text.valid(config(corpus=MASKED, evaluation={"tokens": 7}).training)
     for one, other in zip(batches, again, strict=True):
         assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.scored, other.scored)

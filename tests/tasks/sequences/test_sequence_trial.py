@@ -11,17 +11,14 @@ from shared.tasks.sequences.pixels import pictures
 from shared.tasks.sequences.settings import VOCABULARY
 from shared.tasks.sequences.trial import ADDED, try_input
 from shared.tasks.tried import UNSEEN
-from tests.tasks.in_process import prepared, run_config
-from tests.tasks.sequences.toy_sequence_models import write_pictures
+from tests.tasks.in_process import run_config
 from tests.tasks.sequences.toy_sequence_readers import MeanReader
 
 
 @pytest.fixture
-def pixels(tmp_path):
-    (tmp_path / "data").mkdir()
-    write_pictures(tmp_path / "data", {"train": 4, "valid": 2, "test": 3})
+def pixels(prepared):
     corpus = {"of": "pixels", "levels": 8}
-    return prepared("sequences", corpus, tmp_path / "data", tmp_path)[1], run_config("sequences", corpus)
+    return prepared(corpus), run_config("sequences", corpus)
 
 
 def test_the_upper_half_of_a_test_picture_is_given_and_kept(pixels):
@@ -52,7 +49,7 @@ def test_pixels_may_be_given_as_numbers_or_as_a_file(pixels, tmp_path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("test:3", "from test:0 to test:2"),
+        ("test:23", "from test:0 to test:22"),
         ("1 8", "8 is no symbol"),
         (" ".join("1" * 16), "the input has 16 symbols"),
         ("none.png", "there is no file .none.png"),

@@ -19,10 +19,10 @@ from shared.tasks.sequences.batches import Sequences
 from shared.tasks.sequences.proteins import proteins
 from shared.tasks.sequences.settings import FIRST
 
+COUNTS = {"train": 60, "valid": 5, "test": 23, "test_families": 7}  # of random proteins and pictures
 CARD = {
-    "id": "toy", "title": "A toy", "licence": "none", "citation": "none", "needs_bytes": 1000, "languages": {},
+    "languages": {}, "splits": {},
     "sources": [{"kind": "generated", "task": "copy", "parameters": {"seed": 1, "symbols": 6}}],
-    "splits": {}, "traps": ["none"],
 }  # fmt: skip
 
 
@@ -76,12 +76,14 @@ def random_proteins(count: int, seed: int) -> Sequences:
 
 def write_copies(folder: Path, symbols: int = 5) -> None:
     """What fetching leaves of the copy task."""
+    folder.mkdir(exist_ok=True)
     (folder / FILE).write_text(f'{{"seed": 7, "symbols": {symbols}}}')
 
 
 def write_proteins(folder: Path, counts: dict[str, int]) -> None:
     """So many random proteins of 3 to 40 letters in each split, as they are fetched; three make a family."""
     rng = np.random.default_rng(5)
+    folder.mkdir(exist_ok=True)
     for split, count in counts.items():
         lines = ["".join(rng.choice(list(AMINO_ACIDS), rng.integers(3, 41))) for _ in range(count)]
         write_lines(folder / f"{split}.sequence", lines)
@@ -92,6 +94,7 @@ def write_proteins(folder: Path, counts: dict[str, int]) -> None:
 def write_pictures(folder: Path, counts: dict[str, int], shape=(4, 4, 1), seed: int = 3) -> dict[str, np.ndarray]:
     """So many random pictures in each split, as they are fetched; returns them."""
     rng = np.random.default_rng(seed)
+    folder.mkdir(exist_ok=True)
     splits = {name: rng.integers(0, 256, (count, *shape), dtype=np.uint8) for name, count in counts.items()}
     for name, images in splits.items():
         np.save(folder / f"{name}.images.npy", images)
