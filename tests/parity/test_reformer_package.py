@@ -1,0 +1,70 @@
+"""Attention by hashing against reformer-pytorch's, told the same buckets: values and gradients.
+
+It is told to let no query see another bucket, and to count once a pair that several rounds find.
+"""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from shared.attention.lsh import lsh_attention
+from tests.parity.fetched_packages import fetched
+
+POSITIONS, CHUNK, BUCKETS, WIDTH = 24, 4, 6, 5
+NAME = "reformer_pytorch"
+PACKAGE = {
+    "kind": "pip",
+    "wheels": [
+        {
+            "requirement": "reformer-pytorch==1.4.4",
+            "sha256": "a867ddf79738b911bf307dec029f1f75a3801a198221bd4673a418315902a124",
+            "members": {f"{NAME}/{NAME}.py": f"{NAME}.py"},
+        }
+    ],
+}
+IMPORTED = {
+    "einops": ("rearrange", "repeat"), "local_attention": ("LocalAttention",), "product_key_memory": ("PKM",),
+    "axial_positional_embedding": ("AxialPositionalEmbedding",), NAME: (),
+    f"{NAME}.reversible": ("ReversibleSequence",),
+}  # fmt: skip
+"""What their file imports of other packages, of which attention alone needs nothing."""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = fetched(PACKAGE, [NAME], tmp_path_factory)
+    module = ModuleType("theirs")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, parts in IMPORTED.items():
+            stand_in = ModuleType(name)
+            stand_in.__dict__.update(dict.fromkeys(parts))
+            patch.setitem(sys.modules, name, stand_in)
+        exec((folder / f"{NAME}.py").read_text(encoding="utf-8"), module.__dict__)
+    return module
+
+
+@pytest.mark.registry
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("causal", [False, True])
+def test_values_and_gradients_are_those_of_reformer_pytorch(package, rounds, causal, monkeypatch):
+    theirs = package.LSHAttention(
+        bucket_size=CHUNK, n_hashes=rounds, causal=causal, allow_duplicate_attention=False,
+        attend_across_buckets=False,
+    )  # fmt: skip
+    for seed in range(20):
+        torch.manual_seed(seed)
+        qk, v, of = torch.randn(3, 1, POSITIONS, WIDTH, dtype=torch.float64)
+        buckets = torch.randint(BUCKETS, (rounds, POSITIONS))
+        apart = (buckets + BUCKETS * torch.arange(rounds).unsqueeze(1)).view(1, -1)
+        monkeypatch.setattr(theirs, "hash_vectors", lambda *_, apart=apart, **__: apart)
+        given = [x.clone().requires_grad_() for x in (qk, v)]
+        mine = [x.clone().requires_grad_() for x in (qk, v)]
+        wanted = theirs(*given)[0]
+        found = lsh_attention(*(x.unsqueeze(0) for x in mine), buckets[None, None], chunk=CHUNK, causal=causal,
+                              published=causal)[0]  # fmt: skip
+        torch.testing.assert_close(found, wanted, rtol=1e-7, atol=1e-7)
+        for x, y in zip(torch.autograd.grad((found * of).sum(), mine), torch.autograd.grad((wanted * of).sum(), given),
+                        strict=True):  # fmt: skip
+            torch.testing.assert_close(x, y, rtol=1e-6, atol=1e-6)
