@@ -18,7 +18,6 @@ SAID = (
     "A ratio is to the first contender in the same turn: the median of all turns, and in brackets between which ratios "
     "half of them lie."
 )
-HEADS = ("Contender", "ms", "Ratio")
 UNITS = {"milliseconds": "Processor milliseconds", "megabytes": "Megabytes at most"}
 
 
@@ -27,10 +26,11 @@ def write(
 ) -> None:
     """Write the page of the records of modules, each with what is said of its age, into ``speed`` of the reports."""
     folder = reports / "speed"
-    notes = link("Peers, limits and what does not pay", "../../benchmarks/README.md")
+    notes = link("Peers, limits and what does not pay", "../../benchmarks/")
     blocks: list[doc.Block] = [doc.Heading(TITLE, level=1), doc.Paragraph(SAID), doc.Paragraph(notes)]
     for name, record in records.items():
         module = modules[name]
+        axes = getattr(module, "AXES", {})
         blocks += [
             doc.Heading(name.replace("_", " ").capitalize()),
             doc.Paragraph((module.__doc__ or "").split("\n")[0]),
@@ -41,13 +41,13 @@ def write(
             blocks += [
                 doc.Heading(comparison[0].upper() + comparison[1:], level=3),
                 doc.Paragraph(sizes),
-                doc.Table(HEADS, [*_rows(figures)]),
+                doc.Table((axes.get(comparison, "Contender"), "ms", "Ratio"), [*_rows(figures)]),
             ]
-        for comparison, label in getattr(module, "AXES", {}).items():
+        for comparison, label in axes.items():
             path = folder / "figures" / f"{name}_{comparison.replace(' ', '_')}.png"
             _draw(record["comparisons"][comparison], path, label)
             blocks.append(doc.Figure(path, f"{comparison.capitalize()}: time and memory against size."))
-        commit, torch = record["git_commit"][:8], record["torch"]
+        commit, torch = (record.get("git_commit") or "no commit")[:8], record["torch"]
         blocks.append(doc.Paragraph(f"{ages[name].capitalize()}, at {commit}, torch {torch}, {record['cpu']}."))
     write_page(blocks, folder, title=TITLE, place=Place((("All papers", "../README.md"),)))
 

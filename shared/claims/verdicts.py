@@ -89,7 +89,7 @@ def decide(
         said, again = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
         if said == "not confirmed" and again is not None:
             low, high = again.interval or (math.nan, math.nan)
-            reason = f"further seeds do not confirm it: {again.effect:.2g} [{low:.2g}, {high:.2g}]"
+            reason = f"further seeds do not confirm it: {again.effect:.2f} [{low:.2f}, {high:.2f}] {again.unit}"
             decision = replace(decision, verdict="inconclusive", how="", reason=reason)
         decisions.append(replace(decision, evidence=of, changed=own, history=history, confirmed=said))
     return decisions

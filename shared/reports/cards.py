@@ -90,7 +90,7 @@ def _card(claim: Claim, entry: Entry, found: Findings) -> ScaleCard:
     if claim.primary is not None and lead is not None and lead["effect"] is not None:
         said.append(doc.Paragraph(say("effect", row=claim.primary, lead=lead)))
         failed, path = unlearned(lead, found), found.folder / f"seeds_{claim.id}.png"
-        draw_seeds(lead, failed, path, f"Effect; the smallest that matters is {matters(lead)}")
+        draw_seeds(lead, failed, path, say("axis", lead=lead), getattr(claim.primary, "may_be", None) or "")
         said.append(doc.Figure(path, say("seeds", claim=claim, lead=lead, failed=failed), say("seen", lead=lead)))
     if points := _points(claim, entry, found):
         said.append(doc.Bullets(points))

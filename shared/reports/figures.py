@@ -252,7 +252,7 @@ def draw_forest(effects: Sequence[Effect], path: Path, label: str, *, far: bool 
         _effects_along(axes, label, letters=11)
 
 
-def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, label: str) -> None:
+def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, label: str, one_sided: str = "") -> None:
     """Draw the comparison that decides a claim.
 
     Every seed is a point, a cross where it ``failed``: where a model did not learn its task. The mean stands below them
@@ -263,6 +263,7 @@ def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, lab
         failed: seeds.
         path: of the PNG.
         label: of the axis.
+        one_sided: of an equality, on which side the effect may lie as far as it likes: greater or less.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -273,7 +274,8 @@ def draw_seeds(lead: Mapping[str, Any], failed: Collection[int], path: Path, lab
             axes.set_xscale("log")
         axes.axvline(1.0 if ratio else 0.0, color="#666666", linewidth=1.6)
         other = 1.0 / relevant if ratio else -relevant
-        for end in (other, relevant) if lead["kind"] == "equal" else (relevant,):
+        ends = {"greater": (other,), "less": (relevant,), "": (other, relevant)}
+        for end in ends[one_sided] if lead["kind"] == "equal" else (relevant,):
             axes.axvline(end, color=RELEVANT, linewidth=1.6, linestyle="--")
         for place, (seed, value) in enumerate(zip(seeds, lead["per_seed"], strict=True)):
             mark, colour = ("X", FAILED) if seed in failed else ("o", SEED)

@@ -73,14 +73,13 @@ class Replicated:
     def others(self, claim: Entry) -> list[str]:
         """What is to be said of the other scales: which of them disagree, or leave a claim open on better data."""
         entries = self.by_claim[claim["id"]]
-        against = [f"{each['scale']} disagrees: {each['verdict']}" for each in claim.get("against", ())]
+        against = [
+            f"{'an earlier design at ' * (each not in entries)}{each['scale']} disagrees: {each['verdict']}"
+            for each in claim.get("against", ())
+        ]
         best = better(entries)
         undecided = [f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(best, entries)]
         return [*against, *undecided]
-
-    def is_against(self, claim: Entry) -> bool:
-        """Whether the better evidence speaks against a claim, though other evidence may differ."""
-        return SIDES.get(better(self.by_claim[claim["id"]])["verdict"]) == "against"
 
     def tested(self, claim: str) -> list[Entry]:
         """The entries of a claim at the scales that have tested it, from the better evidence."""
@@ -161,7 +160,7 @@ def totals(claims: Sequence[Entry]) -> str:
 
 def failed(paper: Replicated, base: Path) -> list[str]:
     """The claims of a paper that did not hold, in words, with what was found."""
-    against = [claim for claim in paper.claims if paper.is_against(claim)]
+    against = [claim for claim in paper.claims if SIDES.get(claim["verdict"]) == "against"]
     return [say("failed", entry=each, card=paper.card(each, base), others=paper.others(each)) for each in against]
 
 
@@ -169,15 +168,17 @@ def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
     """The total in a sentence, warnings, and what did not hold and what is open in words."""
     base, claims = paper.folder, paper.claims
     sorts = verdicts.counts_by_sort(claims)
-    blocks: list[doc.Block] = [doc.Paragraph(f"{strong(totals(claims))} {sorts} {say('limits')}")]
+    data = {report.scale: {entry["evidence"] for entry in report.claims.values()} for report in paper.reports}
+    run = say("run_paper", paper=paper.folder.name, data=data, kinds=verdicts.KINDS)
+    blocks: list[doc.Block] = [doc.Paragraph(f"{strong(totals(claims))} {sorts} {say('limits')}"), doc.Paragraph(run)]
     for scale, part in parts.items():
         said = [each for each in part.standing if isinstance(each, doc.Paragraph) and WARNING in each.text]
         blocks += [replace(each, text=f"{scale}: {each.text}") for each in said]
     if against := failed(paper, base):
         blocks += [doc.Heading("What did not hold"), doc.Bullets(against)]
-    open_ones = [claim for claim in claims if claim["verdict"] not in SIDES and not paper.is_against(claim)]
-    if open_ones:
-        blocks += [doc.Heading("What is open"), doc.Bullets([say("open_claim", entry=each) for each in open_ones])]
+    if open_ones := [claim for claim in claims if claim["verdict"] not in SIDES]:
+        told = [say("open_claim", entry=each, others=paper.others(each)) for each in open_ones]
+        blocks += [doc.Heading("What is open"), doc.Bullets(told)]
     return blocks
 
 

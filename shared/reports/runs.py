@@ -337,7 +337,7 @@ def provenance(tasks: Tasks) -> list[doc.Block]:
     rows = [[fact, _listed(values)] for fact, values in facts.items()]
     rows += [[f"Data: {name}", f"{code(hash_text(digest))}…"] for name, digest in sorted(data)]
     folded = doc.Details("Versions, machine and hashes", [doc.Table(("What", "Value"), rows, "ll")])
-    said = f"The runs are of commit {_listed(map(hash_text, commits))}."
+    said = f"The runs are of {'these commits' if len(commits) > 1 else 'commit'}: {_listed(map(hash_text, commits))}."
     return [doc.Heading("Where the numbers come from"), doc.Paragraph(said), folded]
 
 

@@ -23,7 +23,7 @@ from shared.reports.annotated import model_page
 from shared.reports.document import code, hash_text, link, number, plain, strong
 from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
-from shared.reports.joined import Replicated, decided_by, group_by_paper, totals, write_paper
+from shared.reports.joined import Replicated, decided_by, failed, group_by_paper, totals, write_paper
 from shared.reports.page import Place, render, write_page
 from shared.reports.paper import Paper
 from shared.reports.runs import ARROWS, SCORES
@@ -145,7 +145,7 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
     return [
         doc.Heading(TITLE, level=1),
         doc.Paragraph(say("what_this_is", count=len(papers), totals=totals(claims))),
-        doc.Paragraph(verdicts.counts_by_sort(claims)),
+        doc.Paragraph(f"{verdicts.counts_by_sort(claims)} {say('sorts')}"),
         doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
         doc.Heading("All claims"),
         doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
@@ -194,12 +194,7 @@ def _aside(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
 
 def _against(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
     """The claims that did not hold, each a link to its card."""
-    against = [
-        f"{link(doc.sentence(verdicts.in_short(claim)).rstrip('.'), paper.card(claim, base))} ({paper.title})"
-        for paper in papers
-        for claim in paper.claims
-        if paper.is_against(claim)
-    ]
+    against = [f"{paper.title}: {said}" for paper in papers for said in failed(paper, base)]
     return [doc.Paragraph(strong("These claims did not hold:")), doc.Bullets(against)] if against else []
 
 
@@ -240,7 +235,7 @@ def attentions(facts: Mapping[str, Paper], folder: Path) -> list[doc.Block]:
     rows = []
     for short, each in ((paper.short, each) for paper in facts.values() for each in paper.attentions):
         source, _, defined = each.code.partition(":")
-        place = link(code(defined), doc.relative(folder.parent / source, folder))
+        place = link(defined, doc.relative(folder.parent / source, folder))
         kinds = (getattr(each, kind) for kind in KINDS)
         rows.append([short, each.name, place, ", ".join(each.scoring), *kinds])
     heads = ("Paper", "Attention", "Class", "Score", *(key.capitalize() for key in KINDS))
@@ -326,7 +321,7 @@ def _made(claims: Sequence[Entry]) -> list[doc.Block]:
     commits = sorted({hash_text(commit) for claim in claims for commit in claim.get("commits", ())})
     ended = max((claim["ended"] for claim in claims if claim.get("ended")), default="")
     said = doc.Paragraph(say("made", commits=commits, ended=ended))
-    return [doc.Heading("Which runs these are"), said] if commits else []
+    return [doc.Details("Which runs these are", [said], section=True)] if commits else []
 
 
 def count_blocks(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:

@@ -20,7 +20,7 @@ from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
 from shared.records import read_json
 from shared.reports import document as doc
-from shared.reports.document import SPACE, badge, link, number, plain, signed, strong, typeset
+from shared.reports.document import MINUS, SPACE, badge, link, number, plain, signed, strong, typeset
 
 KINDS = {
     "generated": "data generated for the purpose",
@@ -112,7 +112,7 @@ def attempts_text(entry: Entry) -> str:
     """Which attempt at the claim this is, and what the earlier ones came to; empty for the first."""
     if not entry.get("before"):
         return ""
-    return f"attempt {entry['attempt'] or len(entry['before']) + 1}; before: {', '.join(entry['before'])}"
+    return f"attempt {entry['attempt'] or len(entry['before']) + 1}; before: {counts_text(entry['before'])}"
 
 
 def supporting_text(entry: Entry) -> str:
@@ -140,7 +140,7 @@ def effect_text(outcome: Entry) -> str:
     shown, ends = with_unit(amount(outcome, outcome["effect"]), outcome), outcome["interval"] or ()
     threshold = f" (threshold {outcome['base'].split()[1]})" if outcome.get("base") else ""
     ordered = [amount(outcome, end) for end in sorted(ends, key=lambda end: _measured(outcome, end))]
-    return (doc.with_ends(shown, ordered) if ordered else shown) + threshold
+    return (doc.with_ends(shown, ordered) if len({*ordered}) > 1 else shown) + threshold
 
 
 def seeds_needed(outcome: Entry) -> int | None:
@@ -161,7 +161,8 @@ def seeds_needed(outcome: Entry) -> int | None:
 def with_unit(shown: str, outcome: Entry) -> str:
     """A number and what it is of; the effects of comparisons on the log scale are ratios."""
     unit = "times" if outcome["scale"] == "log" else outcome["unit"]
-    return f"{shown}{SPACE}{unit}" if unit else shown
+    one = shown.strip(f"+{MINUS}±{SPACE}") == "1"
+    return f"{shown}{SPACE}{unit.replace('points', 'point') if one else unit}" if unit else shown
 
 
 def amount(outcome: Entry, value: float) -> str:

@@ -153,7 +153,8 @@ def test_an_effect_of_nothing_has_no_shares(tmp_path):
 def test_the_page_says_of_which_commits_its_runs_are(tmp_path):
     first = entry("T-C1") | {"commits": ["c" * 40, "d" * 40 + " with changes"], "ended": "2026-02-01T10:00:00"}
     claims = [first, entry("T-C2") | {"commits": ["c" * 40], "ended": "2026-03-01T10:00:00"}]
-    said = [plain_text(block.text) for block in main_page(replicated(tmp_path, *claims), tmp_path, {})
-            if hasattr(block, "text")]  # fmt: skip
-    assert f"The runs behind these verdicts are of the commits {'c' * 12}, {'d' * 12} with changes. The last one " \
-        "ended on 2026-03-01." in said  # fmt: skip
+    *_, runs = main_page(replicated(tmp_path, *claims), tmp_path, {})
+    assert [plain_text(block.text) for block in runs.blocks] == [
+        f"The runs behind these verdicts are of the commits {'c' * 12}, {'d' * 12} with changes. The last one ended on "
+        "2026-03-01."
+    ]  # fmt: skip

@@ -52,7 +52,7 @@ def cards(results, folder, one, *, scale="quick", larger=None):
     ("primary", "expected"),
     [
         (compared("greater", "bleu", "f", "a"), ["the claim expects that BLEU is higher for `f` than for `a`."]),
-        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`); effect",
+        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`); measured",
                       "the claim expects that the steps of a second (`counts`) is higher than 3."]),
         (compared("equal", "bleu", "f", "a", relevant=99.0),
          ["; positive where the first is higher. The smallest differences that matter are ± 99 BLEU.",
@@ -81,7 +81,7 @@ def test_a_claim_in_part_says_what_is_not_shown_and_why_the_size_of_each_part_ma
     parts = [{"says": "it is worse", "by": "primary"}, {"says": "it is better", "by": "greater"}]
     text, _, found = cards(results, tmp_path, claim(primary=worse, supporting=[better], parts=parts))
     assert claim_row(found)[2].endswith(": not shown: it is worse")
-    assert "it is better (greater: +" in text
+    assert "it is better: ✔ **reproduced** (greater: +" in text
     assert "**Greater:** The smallest effect that matters is 1 BLEU. Reason: " in text
 
 
