@@ -75,6 +75,8 @@ class _Loader(_SafeLoader):
 EXPONENT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 """What else than in YAML of 1.1 is a number, as its resolvers need it."""
 _Loader.add_implicit_resolver(*EXPONENT)
+MISREAD = re.compile(r"[-+]?(0\d+|[1-9]\d*(:[0-5]?\d)+)")
+"""Octal numbers, and those of base 60, which are none for DVC."""
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
 of stack at some ten thousand levels; a few lines of aliases of aliases can stand for more values than memory holds."""
@@ -118,6 +120,8 @@ def _mistake(text: str) -> str | None:
             if any(each.anchor == event.anchor for each in inside):
                 return f"'*{event.anchor}' in line {line} stands for what it is in; write it out"
             count, levels = sizes.get(event.anchor, (1, 0))
+        if isinstance(event, yaml.ScalarEvent) and event.implicit[0] and MISREAD.fullmatch(event.value):
+            return f"line {line} has {event.value}, which YAML reads as another number; write it as one of base ten"
         if inside:
             inside[-1].parts += 1
             keys = inside[-1].keys if isinstance(event, yaml.ScalarEvent) and inside[-1].parts % 2 else None

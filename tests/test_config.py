@@ -166,6 +166,8 @@ def aliases_of_aliases(levels: int, first: str = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
         (b"title: \xff\xfe\n", r" is not UTF-8 text \(.* at byte 7\)"),
         (b"x: !!python/object/apply:os.getcwd []\n", r" is not valid YAML: .*could not determine a constructor"),
         (b"a: " + 5_000 * b"9", r" has a value that cannot be read \(Exceeds the limit"),
+        ("a:\n- 10\n- 010\n", ": line 3 has 010, which YAML reads as another number;"),
+        ("a: 1:30\n", ": line 1 has 1:30, which"),
         ("a: 1\nb: 2\na: 3\n", ": the key 'a' stands in line 1 and again in line 3;"),
         ("a:\n  b: 1\n  c: 2\n  'b': 3\n", ": the key 'b' stands in line 2 and again in line 4;"),
         ("a: [{b: 1},\n {c: 1,\n b: 2, c: 3}]\n", ": the key 'c' stands in line 2 and again in line 3;"),

@@ -38,8 +38,8 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (210, 130),
-    ("shared/data",): (3684, 2200),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (213, 130),
+    ("shared/data",): (3685, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (804, 720),
@@ -51,7 +51,7 @@ BUDGETS = {
     ("replications",): (5466, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (195, 120),
-    ("tests",): (29307, 22000),
+    ("tests",): (29317, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

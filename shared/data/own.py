@@ -62,16 +62,15 @@ def new_card(
     Raises:
         ReplicationError: there is such a card, a file is missing or not what the kind needs; there is no card then.
     """
-    card, paths = root / f"{name}.yaml", [Path(file).absolute() for file in files]
+    card, paths = root / f"{name}.yaml", [Path(os.environ.get("REPLICATE_FROM", ""), file).absolute() for file in files]
     if not re.fullmatch("[a-z][a-z0-9_]{,99}", name) or card.exists() or (root / name).exists():
         raise ReplicationError(
             f"{card} cannot be made; remove it and {root / name}, or give another name of a-z, 0-9 and '_'."
         )
     for path in (root, *paths):
-        if not os.path.exists(path) or paths.count(path) > 1:  # noqa: PTH110 (of a name that is too long, too)
-            raise ReplicationError(
-                f"{path} does not exist{twin_of(path)} or is given twice; run from the project's root."
-            )
+        # os.path takes a name that is too long, too; a pipe would be waited for.
+        if not (os.path.isfile(path) or os.path.isdir(path)) or paths.count(path) > 1:  # noqa: PTH112, PTH113
+            raise ReplicationError(f"{path} is no file or folder{twin_of(path)}, or is given twice; check its name.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
     place = re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
@@ -142,7 +141,7 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     read = ([keys[first.index(name)] for name in columns if name in first] or keys)[:2]
     head = form != ".jsonl" and not {*first}.isdisjoint(columns)
     rows = [[row.get(key) for key in read] for _, row in islice(records(paths[0], keys), head, _GUESSED)]
-    values = [Counter(map(str, column)) for column in zip(*rows, strict=True)]
+    values = [Counter(map(str, column)) for column in zip(*{tuple(row) for row in rows}, strict=True)]
     # Labels are two or more short values that stand again and again.
     few = min(values, key=len, default=Counter[str]())
     if not 6 <= len(few) * 3 <= few.total() or max(map(len, few)) > 40:

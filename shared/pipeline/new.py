@@ -58,8 +58,8 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
             f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
         )
     folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise ReplicationError(f"'{name}' cannot name a folder of code; use lower-case letters, digits and '_'.")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{,99}", name) or keyword.iskeyword(name):
+        raise ReplicationError(f"'{name}' cannot name a folder of code; use up to 100 of a-z, 0-9 and '_'.")
     kind = kind or "translation"
     check_name(kind, SHAPES, "there is no template of kind")
     if folder.exists() or name in load_params().papers:

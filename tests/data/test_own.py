@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -171,6 +172,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
         ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
         ({"p.csv": "sep=,\nsource,target\na,b\n"}, {}, "p.csv: line 2 has the names of the columns"),
         ({"p.txt": table(PAIRS)}, {}, "p.txt: line 1 looks like that of a table"),
+        ({"a.tar": "a.txt\0\0\0\0ustar\n"}, {"kind": "language"}, "a.tar is not UTF-8 text: .*unpack it first"),
         ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1, parted by ','"),
     ],
 )  # fmt: skip
@@ -193,6 +195,9 @@ def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
         ({"p.tsv": table([*PAIRS, ("ski", "ski"), ("a", "a")])}, "^train: [12] pairs have one text on"),
         ({"p.tsv": table([*PAIRS, ("\x96 \x1b[31m", "x")])}, r"U\+0096 \(– in Windows-1252\) \(1\)"),
         ({"1e3": "a line of a book\n" * 20}, "^1e3: UTF-8"),
+        ({"p.tsv": table(PAIRS * 3)}, "read as translation"),
+        ({"l.jsonl": records(("label", "text"), [(i % 2 if i % 3 else float(i % 2), f"a film {i}") for i in range(200)])},
+         r"label: [0-9]+ labels, [01] .[0-9]+., [01] .[0-9]+.$"),
     ],
 )  # fmt: skip
 def test_what_is_guessed_or_looks_like_a_mistake_is_said(tmp_path, capsys, files, sentence):
@@ -204,13 +209,16 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
     own(tmp_path, {"p.tsv": table(PAIRS)})
     with pytest.raises(ReplicationError, match=r"mine\.yaml cannot be made"):
         new_card("mine", [tmp_path / "p.tsv"], root=tmp_path / "data")
-    with pytest.raises(ReplicationError, match=r"none\.tsv does not exist"):
+    with pytest.raises(ReplicationError, match=r"none\.tsv is no file or folder"):
         new_card("other", [tmp_path / "none.tsv"], root=tmp_path / "data")
-    with pytest.raises(ReplicationError, match=r"p{300} does not exist or"):
+    with pytest.raises(ReplicationError, match=r"p{300} is no file or folder, or"):
         new_card("other", [tmp_path / ("p" * 300)], root=tmp_path / "data")
     (tmp_path / "caf\u00e9").touch()
     with pytest.raises(ReplicationError, match=r"\(there is 'caf\\xe9', which is not 'cafe\\u0301'\)"):
         new_card("other", [tmp_path / "cafe\u0301"], root=tmp_path / "data")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ReplicationError, match=r"pipe is no file or folder"):
+        new_card("other", [tmp_path / "pipe"], root=tmp_path / "data")
     (tmp_path / "films").mkdir()
     (tmp_path / "films/link").symlink_to(tmp_path / "data")
     with pytest.raises(ReplicationError, match=r"films/link is a link to a folder or to nothing; put files"):

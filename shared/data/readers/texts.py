@@ -197,7 +197,8 @@ def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) ->
         others = {*listed(path, "**/*")} - {*listed(path, _TEXTS)}
         yield from ("a file is not <label>/<name>.txt" for each in others if each.is_file())
     for place, record in records(path, options.columns):
-        label = str(text_of(record, fields[LABEL], place, str | float | int))
+        value = text_of(record, fields[LABEL], place, str | float | int)  # pandas writes 2 as 2.0 beside a gap
+        label = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
         if options.labels is not None and label not in options.labels:
             raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
         written = label if options.labels is None else options.labels[label]
