@@ -147,7 +147,7 @@ def decided_by(claims: Sequence[Entry]) -> str:
         if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
             said.append(f"{', '.join(found)}, {how}")
     again = [claim["confirmed"] for claim in claims if claim.get("confirmed") in ("confirmed", "not confirmed")]
-    of = f" Further seeds, of another day or machine, confirm {again.count('confirmed')} of {len(again)}."
+    of = f" Further seeds, of another day or machine, confirm {again.count('confirmed')} of {len(again)} verdicts."
     return f"Decided: {'; '.join(said)}.{of if again else ''}" if said else ""
 
 
