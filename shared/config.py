@@ -75,7 +75,7 @@ class _Loader(_SafeLoader):
 EXPONENT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 """What else than in YAML of 1.1 is a number, as its resolvers need it."""
 _Loader.add_implicit_resolver(*EXPONENT)
-MISREAD = re.compile(r"[-+]?(0\d+|[1-9]\d*(:[0-5]?\d)+)")
+MISREAD = re.compile(r"[-+]?(0[0-7]+|[1-9]\d*(:[0-5]?\d)+)")
 """Octal numbers, and those of base 60, which are none for DVC."""
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out

@@ -23,6 +23,7 @@ WIDE = """() => {
     const scrolls = document.documentElement.scrollWidth > window.innerWidth;
     return Array.from(document.querySelectorAll('main *'))
         .filter(each => !each.closest('pre') && each.getBoundingClientRect().right > window.innerWidth + 1)
+        .filter(each => !(each.matches('figure img') && getComputedStyle(each.closest('figure')).overflowX === 'auto'))
         .map(each => each.outerHTML.slice(0, 120)).concat(scrolls ? ['the page'] : []);
 }"""
 # What nothing on a page may be, in a window of this size: a script that lists what is.
