@@ -76,7 +76,7 @@ EXPONENT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+
 """What else than in YAML of 1.1 is a number, as its resolvers need it."""
 _Loader.add_implicit_resolver(*EXPONENT)
 MISREAD = re.compile(r"[-+]?(0[0-7]+|[1-9]\d*(:[0-5]?\d)+)")
-"""Octal numbers, and those of base 60, which are none for DVC."""
+"""Scalars that this parser reads in base eight or sixty, and DVC in base ten or as text."""
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
 of stack at some ten thousand levels; a few lines of aliases of aliases can stand for more values than memory holds."""

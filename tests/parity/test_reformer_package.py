@@ -3,14 +3,11 @@
 It is told to let no query see another bucket, and to count once a pair that several rounds find.
 """
 
-import sys
-from types import ModuleType
-
 import pytest
 import torch
 
 from shared.attention.lsh import lsh_attention
-from tests.parity.fetched_packages import fetched
+from tests.parity.fetched_packages import fetched, imported
 
 POSITIONS, CHUNK, BUCKETS, WIDTH = 24, 4, 6, 5
 NAME = "reformer_pytorch"
@@ -24,25 +21,21 @@ PACKAGE = {
         }
     ],
 }
-IMPORTED = {
-    "einops": ("rearrange", "repeat"), "local_attention": ("LocalAttention",), "product_key_memory": ("PKM",),
-    "axial_positional_embedding": ("AxialPositionalEmbedding",), NAME: (),
-    f"{NAME}.reversible": ("ReversibleSequence",),
-}  # fmt: skip
+STAND_INS = {
+    "einops": {"rearrange": None, "repeat": None},
+    "local_attention": {"LocalAttention": None},
+    "product_key_memory": {"PKM": None},
+    "axial_positional_embedding": {"AxialPositionalEmbedding": None},
+    NAME: {},
+    f"{NAME}.reversible": {"ReversibleSequence": None},
+}
 """What their file imports of other packages, of which attention alone needs nothing."""
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    folder = fetched(PACKAGE, [NAME], tmp_path_factory)
-    module = ModuleType("theirs")
-    with pytest.MonkeyPatch.context() as patch:
-        for name, parts in IMPORTED.items():
-            stand_in = ModuleType(name)
-            stand_in.__dict__.update(dict.fromkeys(parts))
-            patch.setitem(sys.modules, name, stand_in)
-        exec((folder / f"{NAME}.py").read_text(encoding="utf-8"), module.__dict__)
-    return module
+    with imported(fetched(PACKAGE, [NAME], tmp_path_factory), [NAME], NAME, STAND_INS) as module:
+        yield module
 
 
 @pytest.mark.registry

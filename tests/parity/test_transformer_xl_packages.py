@@ -5,17 +5,16 @@ stand-ins for what they import.
 """
 
 import logging
-import sys
 from functools import partial
 from itertools import pairwise
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.parity.fetched_packages import fetched
+from tests.parity.fetched_packages import fetched, imported
 from tests.parity.transformer_xl_case import (
     COLUMNS,
     F64,
@@ -70,26 +69,17 @@ def stand_ins():
         },
         "models.transfo_xl.configuration_transfo_xl": {"TransfoXLConfig": object},
     }  # fmt: skip
-    modules = {name: ModuleType(name) for name in ("", "models", "models.transfo_xl", *contents)}
-    for name, module in modules.items():
-        module.__dict__.update(contents.get(name, {}), __path__=[])
-    return {f"old_transformers.{name}".rstrip("."): module for name, module in modules.items()}
+    names = ("", "models", "models.transfo_xl", *contents)
+    return {f"old_transformers.{name}".rstrip("."): {"__path__": [], **contents.get(name, {})} for name in names}
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     """The module that holds their model."""
-    folder = fetched(PACKAGE, FILES, tmp_path_factory)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, module in stand_ins().items():
-            patch.setitem(sys.modules, name, module)
-        for name in FILES:
-            source = (folder / f"{name}.py").read_text(encoding="utf-8")
-            module = ModuleType(f"old_transformers.models.transfo_xl.{name}")
-            patch.setitem(sys.modules, module.__name__, module)
-            module.__package__ = "old_transformers.models.transfo_xl"
-            # In half precision they mask scores in float32, which double precision shall not pass through.
-            exec(source.replace("attn_score.float().masked_fill", "attn_score.masked_fill"), module.__dict__)
+    folder, name = fetched(PACKAGE, FILES, tmp_path_factory), "old_transformers.models.transfo_xl"
+    # In half precision they mask scores in float32, which double precision shall not pass through.
+    correct = lambda source: source.replace("attn_score.float().masked_fill", "attn_score.masked_fill")  # noqa: E731
+    with imported(folder, FILES, name, stand_ins(), correct) as module:
         yield module
 
 

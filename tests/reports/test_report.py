@@ -265,7 +265,10 @@ def test_the_summary_and_the_readmes(root):
     )
     row = "| [Bahdanau et al. 2015](reports/bahdanau/README.md) | 1 | 0 | 0 | 1 | 1 | 1 | 1 | 2 |"
     assert row in top.read_text()
-    assert "[Statement 3](reports/bahdanau/README.md#T99-C3): ✘ **contradicted**" in top.read_text()
+    assert (
+        "* Bahdanau et al. 2015: [Statement 3](reports/bahdanau/README.md#T99-C3): ✘ **contradicted**"
+        in top.read_text()
+    )
     assert top.read_text().count("#T99-C") == 2
     assert own.read_text().count("| [T99-C") == 7
     assert "](../../reports/bahdanau/README.md)" in own.read_text()
