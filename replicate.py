@@ -106,7 +106,9 @@ def run(venv: Path, arguments: "list[str]") -> None:
     python, word = str(venv / "bin" / "python"), arguments[0] if arguments else ""
     path = str(venv / "bin") + os.pathsep + os.environ.get("PATH", os.defpath)
     # DVC walks sets: with one hash seed the order stays the same.
-    environment = dict(os.environ, VIRTUAL_ENV=str(venv), PYTHONHASHSEED="0", PATH=path, REPLICATE_FROM=str(Path.cwd()))
+    environment = dict(os.environ, VIRTUAL_ENV=str(venv), PYTHONHASHSEED="0", PATH=path)
+    if word == "data":
+        environment["REPLICATE_FROM"] = str(Path.cwd())  # where the files lie that data new is given
     environment.pop("PYTHONHOME", None)
     os.chdir(str(ROOT))
     if word == "test":

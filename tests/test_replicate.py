@@ -32,7 +32,7 @@ BACKEND = '''
 import os, zipfile
 TOOL = """import os, sys
 print("ran", __name__ if __name__ != "__main__" else sys.argv[0].rsplit("/")[-1], *sys.argv[1:])
-print("in", os.getcwd(), os.environ["VIRTUAL_ENV"], "hash seed", os.environ["PYTHONHASHSEED"])
+print("in", os.getcwd(), os.environ["VIRTUAL_ENV"], "seed", *map(os.environ.get, ("PYTHONHASHSEED", "REPLICATE_FROM")))
 sys.exit(3 if os.environ.get("FAILING") in [sys.argv[0].rsplit("/")[-1], *sys.argv[1:2]] else 0)
 """
 INFO = {
@@ -102,7 +102,7 @@ def test_the_second_start_installs_nothing_and_runs_the_report(project: Project)
     assert "installing" not in done.stdout
     assert "ran dvc.py repro report@bahdanau\n" in done.stdout
     assert done.stdout.index("ran __main__.py verdicts bahdanau\n") > done.stdout.index("ran dvc.py")
-    assert f"in {project.folder} {project.folder / '.venv'} hash seed 0\n" in done.stdout
+    assert f"in {project.folder} {project.folder / '.venv'} seed 0 None\n" in done.stdout
 
 
 def test_a_status_that_is_not_zero_comes_back(project: Project) -> None:
@@ -115,8 +115,8 @@ def test_a_status_that_is_not_zero_comes_back(project: Project) -> None:
 def test_commands_of_the_project_are_its_own_and_dvc_has_a_word_for_its_own_of_the_same_name(project: Project) -> None:
     assert project.ran("list", "luong") == ["__main__.py list luong"]
     assert project.ran("dvc", "list", ".") == ["dvc.py list ."]
-    done = project.start("show", "B15-C1", FAILING="__main__.py")
-    assert (done.returncode, "hash seed 0" in done.stdout) == (3, True)
+    done = project.start("data", "new", FAILING="__main__.py")  # whose files lie where the user stands
+    assert (done.returncode, "seed 0 /\n" in done.stdout) == (3, True)
     assert "export PYTHONHASHSEED=0" in (project.folder / ".venv" / "bin" / "activate").read_text()
 
 
