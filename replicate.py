@@ -31,7 +31,7 @@ SUPPORTED = ("3.11", "3.12")
 PAPER = "bahdanau"
 # The project's own commands, also where DVC has one of that name; then those of DVC.
 OF_PIPELINE = (
-    "check compare costs data estimate evaluate export features fetch freeze licences list new pack prepare publish "
+    "check compare costs data estimate evaluate export features fetch freeze list new pack prepare publish "
     "reference report search show summarize train try unpack use verdicts"
 )
 OF_DVC = (
@@ -210,13 +210,7 @@ def install(venv: Path) -> None:
     wheels = ["--extra-index-url", CPU_WHEELS] if small else []
     steps = {
         "step 1 of 2: the pinned packages": ["--require-hashes", "--no-deps", "--requirement", lock],
-        "step 2 of 2: torch and the project itself": [
-            "--constraint",
-            constraints,
-            "--editable",
-            f"{ROOT}[dev]",
-            *wheels,
-        ],
+        "step 2 of 2: torch and the project itself": ["-c", constraints, "--editable", f"{ROOT}[dev]", *wheels],
     }
     for step, packages in steps.items():
         say(f"installing, {step}, about a minute")

@@ -232,7 +232,7 @@ def near(name: str, known: Iterable[str]) -> str:
     closest = difflib.get_close_matches(name, known, n=1)
     if closest:
         return f" (did you mean '{closest[0]}'?)"
-    return f"; there are {', '.join(known[:MOST_NAMED])}{', …' if len(known) > MOST_NAMED else ''}"
+    return f"; there are {', '.join(known[:MOST_NAMED]) or 'none'}{', …' if len(known) > MOST_NAMED else ''}"
 
 
 def check_name(name: str, known: Iterable[str], said: str) -> None:

@@ -21,7 +21,7 @@ def test_the_lock_has_every_package_but_the_family_of_torch_with_hashes() -> Non
     assert len(pins) > 100
     family = set(re.findall(r"^#- (.+)$", constraints, re.MULTILINE))
     assert family & pins.keys() == set()
-    optional = {name_of(pin) for pin in direct_pins("parity", "bench", "s3", "licences")}
+    optional = {name_of(pin) for pin in direct_pins("parity", "bench", "s3")}
     for pin in direct_pins():
         name = name_of(pin)
         assert name in family | optional or pins[name].partition(" ")[0] == normal(pin.partition(";")[0]), pin

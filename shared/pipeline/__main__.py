@@ -108,7 +108,6 @@ COMMANDS = {
         "new.new_replication", PAPER, "start the folder of a replication", ("--kind", "--scales"), scaled=False
     ),
     "summarize": Command("report.summarize_stage", "", "gather all reports into one page", scaled=False),
-    "licences": Command("licences.write_licences", "", "write docs/LICENCES.md and docs/sbom.json", scaled=False),
     "costs": Command("costs.write_costs", "", "write docs/COSTS.md: what the paper scale costs", scaled=False),
     "reference": Command("reference.write_reference", "", "write docs/REFERENCE.md from the code", scaled=False),
 }  # fmt: skip

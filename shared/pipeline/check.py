@@ -127,10 +127,14 @@ def check_settings(settings: ScaleFile) -> None:
                 f"{settings.path}: tasks.{task}.corpus.draws: {card.id} is not generated, so that there is one draw of "
                 "it; take 'draws' out."
             )
-        named = {"test": (corpus.splits, card.splits)}
-        named |= {key: ([getattr(corpus, key, None)], card.languages) for key in ("source", "target", "language")}
+        running = card.reader is not None and card.reader.name == "running_text"
+        languages = card.languages or ["text"] * running
+        named = {"test": (corpus.splits, card.splits), "dataset": (corpus.reads, languages)}
+        for key in ("source", "target", "language", "texts", "label", "evidence", "recalls"):
+            value = getattr(corpus, key, None) or ()
+            named[key] = ([value] if isinstance(value, str) else value, languages)
         for key, (names, known) in named.items():
-            for name in [each for each in names if each is not None] if known else ():
+            for name in names if known or key != "test" else ():
                 check_name(name, known, f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no")
     for variant in settings.built_variants:
         check_model(settings.models, settings.run(variant))

@@ -29,6 +29,8 @@ class CorpusConfig(Strict):
         draws: each_seed: every seed is trained and judged on another draw of a generated card
     """
 
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Languages that a data set must have for tasks of the kind, whatever their settings."""
     dataset: str
     test: list[str] = Field(default=["test"], min_length=1)
     draws: Literal["once", "each_seed"] = "once"

@@ -142,10 +142,9 @@ def unknown_words(symbols: Sequence[int], names: Sequence[str], like: str) -> li
         )
     if not unknown:
         return []
-    listed = ", ".join(dict.fromkeys(unknown))
-    are = "is" if len(unknown) == 1 else "are"
-    words = number_of(len(symbols), "word")
-    return [f"{len(unknown)} of {words} {are} unknown to the model and read as {SPECIAL[UNK]}: {listed}."]
+    are, of = "is" if len(unknown) == 1 else "are", number_of(len(symbols), "word")
+    named = ", ".join(dict.fromkeys(unknown))
+    return [f"{len(unknown)} of {of} {are} unknown to the model and read as {SPECIAL[UNK]}: {named}."]
 
 
 def not_longer(length: int, longest: int, what: str) -> None:

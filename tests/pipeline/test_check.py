@@ -181,6 +181,8 @@ MISTAKES = [  # of what contradicts something else; what one field alone shows w
     ("smoke/params.yaml", lambda c: swaps(c).update(
         corpus=swaps(c)["corpus"] | {"draws": "each_seed"}, seeds=[1, 2], evaluation={"ensemble": True}
      ), "needs one test set; take corpus.draws 'each_seed' out"),
+    ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["corpus"].update(dataset="mnist"),
+     "tasks.corpus.corpus.source: mnist has no 'source'; there are none"),
     ("smoke/params.yaml", lambda c: swaps(c)["training"].update(updates=3), r"validate_every \(4\) must not exceed"),
     ("smoke/params.yaml", lambda c: swaps(c)["training"]["batch"].update(tokens=5), "either tokens or sentences"),
     ("smoke/params.yaml", lambda c: swaps(c).update(seeds=[1], evaluation={"ensemble": True}), "at least two seeds"),

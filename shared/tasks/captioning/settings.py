@@ -21,6 +21,7 @@ class CaptionCorpusConfig(CorpusConfig):
         images: split to how many, its first ones, are used
     """
 
+    reads = ("captions",)
     encoder: EncoderConfig
     tokenizer: TokenizerConfig
     max_words: int | None = Field(default=None, ge=1)

@@ -123,6 +123,7 @@ class ProteinCorpusConfig(CorpusConfig):
         train_sequences: use only so many, chosen at random once
     """
 
+    reads = ("sequence",)
     counts_hits: ClassVar[bool] = True
     symbols: ClassVar[int] = VOCABULARY
     unit: ClassVar[str] = "residue"

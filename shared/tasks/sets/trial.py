@@ -31,16 +31,14 @@ def try_input(model: Any, data: PreparedSets, config: SetRun, asked: str, seed: 
         ReplicationError: the input is empty or has too many elements, or one of them is not of so many numbers.
     """
     corpus, test = config.corpus, data.split("test")
-    expected = (
-        f"{TEST}0 to {TEST}{len(test) - 1} for a test set, or elements with ';' between them, of "
-        f"{number_of(corpus.numbers, 'number')} each"
-    )
+    each = number_of(corpus.numbers, "number")
+    expected = f"{TEST}0 to {TEST}{len(test) - 1} for a test set, or elements with ';' between them, of {each} each"
     name = not_empty(asked, expected)
     if (number := numbered(name, len(test))) is not None:
         batch = test.batch(np.array([number]))
     else:
         try:
-            rows = [[float(each) for each in element.split()] for element in name.split(";")]
+            rows = [[float(value) for value in element.split()] for element in name.split(";")]
         except ValueError:
             raise ReplicationError(f"{quoted(name)} is no set of numbers; give {expected}.") from None
         not_longer(len(rows), corpus.sizes[1], "the largest set")
