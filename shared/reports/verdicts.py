@@ -109,8 +109,8 @@ def evidence_text(entry: Entry) -> str:
 
 
 def attempts_text(entry: Entry) -> str:
-    """Which attempt at the claim this is, and what the earlier ones came to; empty for the first."""
-    if not entry.get("before"):
+    """Which attempt at the claim this is, and what the earlier ones came to; empty for the first, and for none."""
+    if entry["lead"] is None or not entry.get("before"):
         return ""
     return f"attempt {entry['attempt'] or len(entry['before']) + 1}; before: {counts_text(entry['before'])}"
 
