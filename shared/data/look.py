@@ -27,6 +27,7 @@ _NOT_PLAIN = re.compile(r"[^ -~]")
 _NOTED = {
     "stand in quotation marks, which are kept; take them off if they are CSV's": re.compile(r'"(?:[^"]|"")*"'),
     "begin with '#', which is kept; take them out if they are comments": re.compile("#.*"),
+    "are what programs write where a value is missing; take their rows out if so": re.compile("(?i)nan|n/?a|none|null"),
 }
 _SPLIT = re.compile(r"(train|valid|test[a-z0-9_]*)\.([a-z_]+)")
 _NO_TEXT = {"key", "align", *NAMES}  # files of names, numbers or places: there is nothing to count in them
@@ -81,10 +82,7 @@ def _encodings(card: Card) -> Iterator[str]:
 def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[str]:
     """What a file of lines has, and which words train lacks."""
     lengths: list[int] = []
-    classes: Counter[str] = Counter()
-    characters: Counter[str] = Counter()
-    words: Counter[str] = Counter()
-    noted: Counter[str] = Counter()
+    classes, characters, words, noted = (Counter[str]() for _ in range(4))
     hashes, longest = set(), (-1, 0, "")
     for number, line in enumerate(read_lines(path), start=1):
         said = json.loads(line) if language == "captions" else [line]
@@ -102,7 +100,8 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
             classes[text] += 1
     yield from (f"{path.name}: {count:,} lines {note}" for note, count in noted.items())
     if classes:
-        yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}"
+        one = "; one class leaves nothing to tell apart" * (len(classes) == 1)
+        yield f"{path.name}: {len(lengths):,} labels, {_most(classes)}{one}"
         return
     yield (
         f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
