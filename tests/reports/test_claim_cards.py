@@ -51,23 +51,15 @@ def cards(results, folder, one, *, scale="quick", larger=None):
 @pytest.mark.parametrize(
     ("primary", "expected"),
     [
-        (compared("greater", "bleu", "f", "a"), ["the claim expects that BLEU is higher for `f` than for `a`."]),
-        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`); measured",
-                      "the claim expects that the steps of a second (`counts`) is higher than 3."]),
-        (compared("equal", "bleu", "f", "a", relevant=99.0),
-         ["; positive where the first is higher. The smallest differences that matter are ± 99 BLEU.",
-          "lies within ± 99 BLEU: p < 0.001"]),
-        (compared("rises", "bleu", *NAMES), ["expects that BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."]),
-        (compared("less", "nll_per_token", "f", "a", where={"source_length": [3, 9]}),
-         ["On the task `generated` (source length 3 to 9), the claim expects that NLL per word is lower for `f`"]),
-        (compared("less", "nll_per_token", "f", "a", over={"bins": 2}),
-         ["that `f` gains less (or loses more) NLL per word per source word than `a`."]),
-        (CORRELATION, ["perplexity per word rises and BLEU falls together over `a`, `b`, `c`, `d`, `e`, `f`: that "
-                       "Spearman's correlation is above 0.5.", "; correlation **0.97 ["]),
-        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1),
-         ["that the effect is above 1: p < 0.001"]),
-        (compared("less", "nll_per_token", "f", "a", learned={"exempt": "this is about speed"}),
-         ["**Gap between the sides:** not checked: this is about speed; "]),
+        (compared("greater", "bleu", "f", "a"), ["BLEU is higher for `f` than for `a`."]),
+        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`);", "(`counts`) is higher than 3."]),
+        (compared("equal", "bleu", "f", "a", relevant=99.0), ["are ± 99 BLEU.", "lies within ± 99 BLEU: p < 0.001"]),
+        (compared("rises", "bleu", *NAMES), ["BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."]),
+        (compared("less", "nll_per_token", "f", "a", where={"source_length": [3, 9]}), ["(source length 3 to 9)"]),
+        (compared("less", "nll_per_token", "f", "a", over={"bins": 2}), ["NLL per word per source word than `a`."]),
+        (CORRELATION, ["Spearman's correlation is above 0.5.", "; correlation **0.97 ["]),
+        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), ["the effect is above 1: p < 0.001"]),
+        (compared("less", "nll_per_token", "f", "a", learned={"exempt": "a reason"}), ["not checked: a reason; "]),
     ],
 )  # fmt: skip
 def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):

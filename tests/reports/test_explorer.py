@@ -177,11 +177,8 @@ def test_keys_lead_from_word_to_word_and_what_is_seen_is_said(shown, tmp_path):
     assert said.inner_text().startswith("“<i>” attends to nothing by as much as 1")
     assert buttons.evaluate_all("all => all.map(each => each.tabIndex)") == [-1, -1, 0]
     page.keyboard.press("ArrowLeft")
-    assert buttons.evaluate_all("all => all.map(each => each.getAttribute('aria-pressed'))") == [
-        "false",
-        "true",
-        "false",
-    ]
+    pressed = buttons.evaluate_all("all => all.map(each => each.getAttribute('aria-pressed'))")
+    assert pressed == ["false", "true", "false"]
 
 
 def test_places_of_a_picture_are_named_by_row_and_column(shown, tmp_path):

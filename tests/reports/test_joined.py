@@ -108,13 +108,6 @@ def test_what_is_stored_is_what_was_written(root, tmp_path):
         read_part(tmp_path)
 
 
-def test_a_damaged_report_of_another_scale_is_named(tmp_path):
-    (tmp_path / "bench/bahdanau").mkdir(parents=True)
-    (tmp_path / "bench/bahdanau/claims.json").write_text("[{")
-    with pytest.raises(ReplicationError, match=r"bench/bahdanau/claims\.json is damaged"):
-        summarize(tmp_path, [])
-
-
 def test_the_summary_counts_the_better_evidence_once_and_leaves_out_the_smoke_scale(root):
     shutil.copytree(root / "reports/quick", root / "reports/smoke")
     top, own = readme(root / "README.md"), readme(root / "replications/bahdanau/README.md")

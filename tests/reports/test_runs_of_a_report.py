@@ -228,11 +228,7 @@ def test_a_floor_is_per_token_of_those_that_have_likelihoods(results):
     [
         ("generated_swaps", {}, "longer than any in train."),
         ("multi30k", {"train_pairs": 9667}, "Used are the first 9,667 pairs of train."),
-        (
-            "wikitext2",
-            {"lines": {"test": 600, "valid": 500}},
-            "Used are the first 600 lines of test, 500 lines of valid.",
-        ),
+        ("wikitext2", {"lines": {"test": 600, "valid": 500}}, "the first 600 lines of test, 500 lines of valid."),
         ("generated_tally", {"train_texts": 500}, "Used are 500 texts of train, drawn at random once."),
         ("mnist", {"images": {"train": 5000}}, "Used are the first 5,000 pictures of train."),
     ],

@@ -152,20 +152,6 @@ def luminance(colour):
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("paper", {"bahdanau"} & {*PAPERS})
-def test_a_reader_sees_what_a_word_attends_to(opened, paper):
-    page = opened(REPORTS, f"{paper}/index.html")
-    explorer = page.locator(".explorer").first
-    maps = explorer.evaluate(MAPS)
-    for chosen in (0, 2):
-        explorer.locator(".rows button").nth(chosen).hover()
-        assert explorer.locator(".columns span").evaluate_all(SHADES) == maps[0]["weights"][chosen]
-    assert explorer.locator(".columns span").all_inner_texts() == maps[0]["columns"]
-    explorer.get_by_label("Sentence").select_option("2")
-    assert explorer.locator(".rows button").all_inner_texts() == maps[1]["rows"]
-    assert not explorer.locator("img").is_visible(), "the picture is for those without a script"
-
-
 @pytest.mark.parametrize("paper", {"show_attend_tell"} & {*PAPERS})
 def test_a_reader_sees_where_in_a_picture_a_word_looks(opened, paper):
     explorer = opened(REPORTS, f"{paper}/index.html").locator(".explorer").first
