@@ -151,10 +151,8 @@ def test_what_matters_may_be_said_for_one_scale_alone(tmp_path):
 
 def test_a_floor_changes_with_the_scale_or_does_not_count(tmp_path):
     floors = {"words": FLOOR | {"at": {"smoke": None, "bench": {"at_least": 30.0}}}}
-    found = {
-        scale: load(tmp_path, content(primary=PRIMARY), scale=scale, floors=floors).floors
-        for scale in ("smoke", "quick", "bench")
-    }
+    scales, one = ("smoke", "quick", "bench"), content(primary=PRIMARY)
+    found = {scale: load(tmp_path, one, scale=scale, floors=floors).floors for scale in scales}
     assert found["smoke"] == {}
     assert (found["quick"]["words"].at_least, found["bench"]["words"].at_least) == (20.0, 30.0)
 

@@ -239,9 +239,7 @@ def test_twice_the_updates_bind_either_verdict(scores, twice, as_measured):
     plain = decided(runs)
     assert (plain.verdict, plain.budget) == (as_measured, "one budget")
     found = decided([*runs, *later], doubled=("a2", "b2"))
-    assert (found.verdict, found.how, found.budget) == (
-        "inconclusive", "depends on the budget", "depends on the budget",
-    )  # fmt: skip
+    assert (found.verdict, found.how, found.budget) == ("inconclusive", *["depends on the budget"] * 2)
     same = [replace(run, variant=f"{run.variant}2") for run in runs]
     survived = decided([*runs, *same], doubled=("a2", "b2"))
     assert (survived.verdict, survived.budget) == (as_measured, "survives doubling")

@@ -150,14 +150,12 @@ def test_the_evidence_is_that_of_the_first_variant():
 def test_the_json_entry_carries_what_decided_and_every_row():
     found = decided(pair(2.0), paper(claim(supporting=[primary(name="again")])))
     entry = json.loads(json.dumps(found.to_json()))
-    assert (entry["id"], entry["verdict"], entry["scale"], entry["budget"]) == (
-        "T99-C1", "reproduced", "quick", "one budget",
-    )  # fmt: skip
+    said = [entry[name] for name in ("id", "verdict", "scale", "budget")]
+    assert said == ["T99-C1", "reproduced", "quick", "one budget"]
     assert entry["lead"] == entry["comparisons"][0]
     assert [row["name"] for row in entry["comparisons"]] == ["primary", "again"]
-    assert [check["name"] for check in entry["checks"]] == [
-        "floor", "room", "control", "tuning", "gap", "doubling", "order",
-    ]  # fmt: skip
+    names = ["floor", "room", "control", "tuning", "gap", "doubling", "order"]
+    assert [check["name"] for check in entry["checks"]] == names
     assert (entry["supporting"], entry["agreeing"], entry["changed"]) == (1, 1, None)
 
 
@@ -166,17 +164,11 @@ def entry(verdict, evidence="generated", scale="quick"):
 
 
 ORDERED = [
-    entry("not tested", None, "paper_scale"),
-    entry("inconclusive", "generated", "quick"),
-    entry("inconclusive", "standard data", "bench"),
-    entry("reproduced", "generated", "quick"),
-    entry("refuted", None, "bench"),
-    entry("contradicted", "generated", "paper_scale"),
-    entry("contradicted", "standard data", "quick"),
-    entry("reproduced", "standard data", "bench"),
-    entry("contradicted", "paper's data", "smoke"),
-    entry("reproduced", "paper's data", "paper_scale"),
-]
+    entry("not tested", None, "paper_scale"), entry("inconclusive"), entry("inconclusive", "standard data", "bench"),
+    entry("reproduced"), entry("refuted", None, "bench"), entry("contradicted", "generated", "paper_scale"),
+    entry("contradicted", "standard data"), entry("reproduced", "standard data", "bench"),
+    entry("contradicted", "paper's data", "smoke"), entry("reproduced", "paper's data", "paper_scale"),
+]  # fmt: skip
 """From the weakest to the strongest."""
 
 
@@ -249,19 +241,9 @@ def test_what_holds_by_mathematics_is_an_identity():
 
 
 def line(design="same", *, attempt=1, seeds=(1, 2, 3, 4, 5), effects=(), verdict="inconclusive", relevant=1.0, **more):
-    return {
-        "claim": "T99-C1",
-        "scale": "quick",
-        "plan": "p",
-        "design": design,
-        "attempt": attempt,
-        "seeds": [*seeds],
-        "effects": [*effects],
-        "verdict": verdict,
-        "relevant": relevant,
-        "how": "",
-        "evidence": "generated",
-    } | more
+    return {"claim": "T99-C1", "scale": "quick", "plan": "p", "design": design, "attempt": attempt, "seeds": [*seeds],
+            "effects": [*effects], "verdict": verdict, "relevant": relevant, "how": "", "evidence": "generated"
+            } | more  # fmt: skip
 
 
 def with_ledger(runs, *lines):
@@ -271,10 +253,8 @@ def with_ledger(runs, *lines):
 
 def test_effects_of_the_same_design_are_pooled_and_those_of_others_stay_beside_it():
     runs, further = pair(2.0), (11, 12, 13, 14, 15)
-    low, other = (
-        line(effects=[1.0] * 5, seeds=further),
-        line("other", attempt=2, effects=[9.0] * 5, verdict="contradicted"),
-    )
+    low = line(effects=[1.0] * 5, seeds=further)
+    other = line("other", attempt=2, effects=[9.0] * 5, verdict="contradicted")
     found = with_ledger(runs, low, other)
     assert (found.lead.effect, found.lead.pooled, found.history.attempt) == (pytest.approx(1.5), 5, 3)
     assert len(found.lead.per_seed) == 5
@@ -324,9 +304,8 @@ def test_further_seeds_of_another_day_or_machine_confirm_all_that_was_decided(ef
     for name, run, again in zip("abcd", pair(2.0) * 2, pair(effect) + pair(part), strict=True):
         later = dict(zip(seeds, again.metrics.values(), strict=False))
         whole = replace(run, variant=name, metrics={**run.metrics, **later})
-        vars(whole)["runs"] = {
-            seed: {"cpu": "y" if seed < 1000 else cpu, "finished": "2026-01-01T00:00:00"} for seed in whole.seeds
-        }
+        made_on = {seed: "y" if seed < 1000 else cpu for seed in whole.seeds}
+        vars(whole)["runs"] = {seed: {"cpu": on, "finished": "2026-01-01T00:00:00"} for seed, on in made_on.items()}
         runs.append(whole)
     claims = paper(claim(supporting=[primary(name="second", variants=("c", "d"))], parts=PARTS))
     (found,) = decide(claims, by_name(*runs), "quick", confirming={"T99-C1": [*range(1001, 1006)]})

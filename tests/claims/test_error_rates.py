@@ -112,9 +112,7 @@ def judged_on_examples(rng, repetitions, seeds, correlation, families=None, **sp
         (12, 0.0, {"seed_spread": 0.2, "shared": 0.0, "own": 1.0}),  # the seeds decide, in part by their examples
     ],
 )
-def test_the_interval_over_seeds_and_examples_covers_the_effect_95_times_in_100(
-    seeds, correlation, spreads, monkeypatch
-):
+def test_the_interval_over_seeds_and_examples_covers_95_times_in_100(seeds, correlation, spreads, monkeypatch):
     monkeypatch.setattr(effects, "RESAMPLES", 500)
     judged = judged_on_examples(np.random.default_rng(seeds), 300, seeds, correlation, **spreads)
     assert covered(judged, 0.0) == pytest.approx(0.95, abs=0.02)

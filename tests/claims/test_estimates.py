@@ -58,14 +58,10 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize(("metric", "examples"), [("bleu", 100), ("test_long.nll_per_token", 20)])
 def test_examples_that_are_at_hand_are_resampled(runs, metric, examples):
+    good, poor = runs["good"], runs["poor"]
     if metric.startswith("test_long"):
-        of_split = {
-            name: replace(run, metrics={seed: {metric: float(seed)} for seed in run.seeds})
-            for name, run in runs.items()
-        }
-    else:
-        of_split = runs
-    found = difference(of_split["good"], of_split["poor"], metric)
+        good, poor = (replace(run, metrics={s: {metric: float(s)} for s in run.seeds}) for run in (good, poor))
+    found = difference(good, poor, metric)
     assert found.based_on == f"3 paired seeds, {examples} examples"
     assert found.interval is not None
 
@@ -100,11 +96,8 @@ MEAN = Measure("Mean", "nats", statistics=lambda row: (row["loss"], 1), corpus=l
 
 
 def rows(values, families=None):
-    named = families or [None] * len(values)
-    return [
-        {"loss": value} | ({} if family is None else {"family": family})
-        for value, family in zip(values, named, strict=True)
-    ]
+    named = [{"family": family} for family in families] if families else [{}] * len(values)
+    return [{"loss": value} | family for value, family in zip(values, named, strict=True)]
 
 
 def width(estimate):

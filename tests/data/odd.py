@@ -3,8 +3,6 @@
 Each fuzz test draws :data:`EXAMPLES`: the same 200 every time, or 20,000 new ones with ``--hypothesis-profile=fuzz``.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import lzma

@@ -51,9 +51,8 @@ def test_a_real_deb_is_read_without_installing_it_and_a_bomb_is_refused(tmp_path
     (tmp_path / "pkg/DEBIAN").mkdir(parents=True)
     (tmp_path / "pkg/usr/share").mkdir(parents=True)
     (tmp_path / "pkg/usr/share/text").write_text("hello")
-    (tmp_path / "pkg/DEBIAN/control").write_text(
-        "Package: tiny\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: tiny\n"
-    )
+    control = "Package: tiny\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: tiny\n"
+    (tmp_path / "pkg/DEBIAN/control").write_text(control)
     deb = tmp_path / "tiny_1_all.deb"
     subprocess.run(["dpkg-deb", "--build", tmp_path / "pkg", deb], check=True, capture_output=True)
     extract(deb, {"usr/share/text": "text"}, into, limit=100)

@@ -10,10 +10,8 @@ from shared.data.batching import endless_batches, epoch_batches
 
 lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=120)
 equal = {"equal_lengths": st.booleans()}
-budget = st.one_of(
-    st.fixed_dictionaries({"tokens": st.integers(1, 200)}, optional=equal),
-    st.fixed_dictionaries({"sentences": st.integers(1, 20)}, optional=equal),
-)
+sizes = {"tokens": st.integers(1, 200)}, {"sentences": st.integers(1, 20)}
+budget = st.one_of(*(st.fixed_dictionaries(each, optional=equal) for each in sizes))
 
 
 def axes_of(pairs):

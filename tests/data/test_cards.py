@@ -20,9 +20,8 @@ CARD = odd.CARD | {
         {"kind": "apt", "packages": {"toy": {"usr/a": "a"}}},
         {"kind": "web", "downloads": [{"url": "https://example.org/a.gz"}]},
     ],
-    "raw": {"a": {"sha256": HASH}},
-    "reader": {"name": "parallel"},
-}
+    "raw": {"a": {"sha256": HASH}}, "reader": {"name": "parallel"},
+}  # fmt: skip
 SHIPPED = sorted(path.stem for path in (Path(__file__).parents[2] / "data").glob("*.yaml"))
 
 
@@ -86,13 +85,10 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
     for path, value in same:
         assert build(Card, changed(path, value), where="toy").fingerprint == base
     different = [
-        (["raw", "a", "sha256"], "1" * 64),
-        (["reader", "options"], {"x": 1}),
-        (["files"], {"train.en": HASH}),
-        (["compared"], ["en"]),
-        (["sources", 4, "raw"], {"a": {"sha256": "1" * 64}}),
+        (["raw", "a", "sha256"], "1" * 64), (["reader", "options"], {"x": 1}), (["files"], {"train.en": HASH}),
+        (["compared"], ["en"]), (["sources", 4, "raw"], {"a": {"sha256": "1" * 64}}),
         (["languages"], {"fr": "French", "en": "English"}),
-    ]
+    ]  # fmt: skip
     for path, value in different:
         assert build(Card, changed(path, value), where="toy").fingerprint != base
 

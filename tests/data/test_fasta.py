@@ -39,9 +39,7 @@ def small(path, sizes):
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("DNA ligase", "dna ligase"),
         ("Probable DNA ligase (Fragments)", "dna ligase"),
-        ("Putative uncharacterized protein", None),
         ("Predicted protein (Fragment)", None),
         ("Conserved hypothetical protein", None),
         ("Protein GrpE", "protein grpe"),

@@ -1,7 +1,5 @@
 """What opens other people's files: whatever is odd but legal is read to the byte, whatever is broken is said where."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -90,9 +88,8 @@ WRONG = st.sampled_from([
 
 def spelled(value, draw):
     """JSON of a value, in one of many ways."""
-    text = json.dumps(
-        value, ensure_ascii=draw(st.booleans()), separators=draw(st.sampled_from([(",", ":"), (" , ", "\t: ")]))
-    )
+    ascii_only, separators = draw(st.booleans()), draw(st.sampled_from([(",", ":"), (" , ", "\t: ")]))
+    text = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
     return draw(st.sampled_from(["", " ", "\t"])) + text.replace("\x7f", r"\u007F") + draw(st.sampled_from(["", "  "]))
 
 
@@ -130,9 +127,8 @@ def test_what_is_no_json_is_said_with_its_line(before, wrong, after, data):
         assert re.match(r"a\b", sentence_of(read_json, raw / "a"))
 
 
-FIELD = st.lists(LINE.map(lambda text: text.replace("\r", "").replace("\t", " ")), min_size=1, max_size=2).map(
-    "\n".join
-)
+FIELDS = LINE.map(lambda text: text.replace("\r", "").replace("\t", " "))
+FIELD = st.lists(FIELDS, min_size=1, max_size=2).map("\n".join)
 HEADS = st.lists(LINE.map(lambda text: text.replace("\r", "").replace("\t", "")), min_size=2, max_size=4, unique=True)
 
 

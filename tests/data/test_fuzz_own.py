@@ -1,7 +1,5 @@
 """``data new`` on odd but legal files, of which nothing is lost or changed unsaid, and on broken ones."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -41,9 +39,8 @@ def columns_of(room, *languages):
     manifest = Manifest.model_validate_json((room / "data/mine/manifest.json").read_text("utf-8"))
     assert verify("mine", root=room / "data") == manifest
     read = [[line for split in SPLITS for line in read_lines(room / f"data/mine/{split}.{name}")] for name in languages]
-    return Counter(zip(*read, strict=True)), sum(sum(reasons.values()) for reasons in manifest.left_out.values()) + sum(
-        manifest.dropped.values()
-    )
+    left_out = sum(sum(reasons.values()) for reasons in manifest.left_out.values())
+    return Counter(zip(*read, strict=True)), left_out + sum(manifest.dropped.values())
 
 
 def records(draw, form, names, rows):

@@ -1,7 +1,5 @@
 """Every reader on odd but legal files, whose rows are known, and on broken ones, which are refused with their line."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata
@@ -43,9 +41,8 @@ FIELD = FLAT.map(lambda text: text.replace("\t", " "))
 
 def read_all(*arguments):
     """Split to its segments, without the reasons why others are left out."""
-    return {
-        split: [each for each in segments if isinstance(each, Segment)] for split, segments in read(*arguments).items()
-    }
+    corpus = read(*arguments)
+    return {split: [each for each in segments if isinstance(each, Segment)] for split, segments in corpus.items()}
 
 
 def whole(draw, lines):
@@ -200,10 +197,8 @@ def fasta(entries, draw):
         lines.append(f">{database}|P{number}|P{number}_X {name} OS={organism}{more}")
         letters = letters.lower() if draw(st.integers(0, 3)) == 0 else letters
         width = draw(st.integers(1, 40))
-        lines += [
-            letters[begin : begin + width] + draw(st.sampled_from(["", " ", "\t"]))
-            for begin in range(0, len(letters), width)
-        ]
+        rows = [letters[begin : begin + width] for begin in range(0, len(letters), width)]
+        lines += [row + draw(st.sampled_from(["", " ", "\t"])) for row in rows]
         lines += [""] * draw(st.integers(0, 2))
     return lines
 
@@ -262,9 +257,8 @@ def test_trees_of_a_treebank_are_those_of_its_files(trees, data):
         found = read_all("treebank", raw, ["words", "tree"], options)["train"]
         expected = [linearised(text)[0] for text in texts_of]
         assert [segment.texts for segment in found] == expected * 2
-        assert [segment.key for segment in found] == [
-            f"00/{n}:{i}" for n in ("a.mrg", "b.MRG") for i in range(len(trees))
-        ]
+        keys = [f"00/{name}:{i}" for name in ("a.mrg", "b.MRG") for i in range(len(trees))]
+        assert [segment.key for segment in found] == keys
         wrong = data.draw(st.sampled_from(ODD_BRACKETS))
         (raw / "wsj/00/a.mrg").write_text("\n".join([*(text.replace("\n", " ") for text in texts_of), wrong]) + "\n")
         said = sentence_of(read_all, "treebank", raw, ["words", "tree"], options)
@@ -308,9 +302,8 @@ def test_photos_have_their_own_pixels_and_captions(photos, suffix, table, data):
             own = [number for number, home in enumerate(homes) if home == split]
             assert found.columns["photo"] == [asked[number] for number in own]
             assert found.images(range(len(own)))[:, 0, 0, 0].tolist() == own
-            expected = [
-                [tidy(re.sub("[\b\x0e\x0f\x1a\x1b]", " ", text.lower())) for text in said[number][:2]] for number in own
-            ]
+            kept = [[re.sub("[\b\x0e\x0f\x1a\x1b]", " ", text.lower()) for text in said[number][:2]] for number in own]
+            expected = [[tidy(text) for text in captions] for captions in kept]
             assert [[tidy(caption.text) for caption in captions] for captions in found.captions] == expected
 
 
@@ -446,9 +439,8 @@ def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken
         for path in (raw / "svg").iterdir():
             path.write_text(begin + path.read_text() + "\n\n", "utf-8", newline="")
         assert read_all("scenes", raw, *arguments[1:]) == expected
-        wrong = data.draw(
-            st.sampled_from(NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"])
-        )
+        odd = NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"]
+        wrong = data.draw(st.sampled_from(odd))
         (raw / broken).write_text(wrong, "utf-8", errors="surrogateescape")
         assert re.match(rf"{broken}|1F400|names\.json or", sentence_of(read_all, "scenes", raw, *arguments[1:]))
 
@@ -468,9 +460,8 @@ def test_pixel_texts_have_a_word_for_each_square(pool, margin, levels, data):
         words = np.floor(np.floor(squares + 0.5) * levels / 256).astype(int).reshape(4, -1).tolist()
         rows = [(" ".join(map(str, row)), str(number)) for row, number in zip(words, classes, strict=True)]
         found = read_all("pixel_texts", raw, ["text", "label"], options)
-        assert {split: [each.texts for each in found[split]] for split in found} == {
-            "train": rows[:3], "valid": rows[3:], "test": rows,
-        }  # fmt: skip
+        said = {split: [each.texts for each in found[split]] for split in found}
+        assert said == {"train": rows[:3], "valid": rows[3:], "test": rows}
         name = data.draw(st.sampled_from("ab"))
         content = (raw / name).read_bytes()
         (raw / name).write_bytes(data.draw(st.sampled_from([content[:-1], content + b"\0", content[1:], b""])))

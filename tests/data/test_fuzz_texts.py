@@ -1,7 +1,5 @@
 """Sentences, splits, vocabularies and arrays: whatever the characters, they come back, and equal ones are found."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import numpy as np
@@ -63,9 +61,8 @@ def test_written_splits_share_no_sentence_and_lose_nothing_else(corpus):
             for split in group:
                 kept = []
                 for row in corpus[split]:
-                    keys = {
-                        text if column in NAMES else sentence(text) for column, text in zip(columns, row, strict=True)
-                    } - {""}
+                    named = zip(columns, row, strict=True)
+                    keys = {text if column in NAMES else sentence(text) for column, text in named} - {""}
                     if seen.isdisjoint(keys):
                         kept.append((tidy(row[0]), tidy(row[1]), row[2]))
                         fresh |= keys
@@ -124,9 +121,8 @@ def test_ragged_rows_come_back_and_damaged_arrays_are_refused(rows, dtype, data)
         found = RaggedArray.load(room)
         assert [found[i].tolist() for i in range(len(found))] == rows
         keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
-        assert [row.tolist() for row in map(found.select(keep).__getitem__, range(keep.sum()))] == [
-            r for r, k in zip(rows, keep, strict=True) if k
-        ]
+        chosen = found.select(keep)
+        assert [chosen[i].tolist() for i in range(keep.sum())] == [r for r, k in zip(rows, keep, strict=True) if k]
         order = np.array(data.draw(st.permutations(range(len(rows)))))
         widest = max(map(len, rows))
         assert found.padded(order).tolist() == [rows[i] + [PAD] * (widest - len(rows[i])) for i in order]

@@ -32,9 +32,7 @@ def by_hand(sequences, k, jaccard, containment, kin):
     st.randoms(use_true_random=False),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
-def test_families_are_what_links_connect_however_many_are_compared_at_once(
-    sequences, k, jaccard, containment, rows, generator
-):
+def test_families_are_what_links_connect(sequences, k, jaccard, containment, rows, generator):
     kin = [generator.choice([None, "a", "b"]) if generator.random() < 0.4 else None for _ in sequences]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shared.data.homology._ROWS", rows)

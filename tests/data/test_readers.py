@@ -76,10 +76,8 @@ def test_a_sample_has_the_sizes_asked_for_and_nothing_twice(tmp_path):
     (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
     sizes = {"train": 100, "valid": 20, "test": 30}
     options = {"parts": {"train": ["a.json"]}, "sample": sizes}
-    found = {
-        split: [segment.texts for segment in segments]
-        for split, segments in read("labelled", tmp_path, LANGUAGES, options).items()
-    }
+    corpus = read("labelled", tmp_path, LANGUAGES, options)
+    found = {split: [segment.texts for segment in segments] for split, segments in corpus.items()}
     assert {split: len(texts) for split, texts in found.items()} == sizes
     assert len({text for texts in found.values() for text in texts}) == 150
     (tmp_path / "a.json").write_text("".join(json.dumps(line) + "\n" for line in reversed(lines)))

@@ -14,10 +14,8 @@ LANGUAGES = ["en", "fr"]
 ONE = [("Thus he spoke.", "thus, he SPOKE"), ("«a» – b…", "a b"), ("don't", "don’t")]
 TWO = [
     ("वह आया", "वह आयी"), ("वह आया", "वह आये"),
-    ("1 + 2", "1 * 2"), ("1 - 2", "1 + 2"), ("1 - 2", "1 2"), ("1 / 2", "1 2"),
-    ("C", "C++"), ("C", "C#"), ("x < y", "x > y"), ("5 %", "5"), ("$5", "€5"), ("-5", "5"),
-    ("1.5", "1,5"), ("1.5", "1 5"),
-    ("x²", "x2"), ("😀", "😃"), ("👍🏽", "👍🏿"), ("a & b", "a b"), ("?", "!"), ("a = b", "a ≠ b"), ("كَتَبَ", "كُتِبَ"),
+    ("1 - 2", "1 2"), ("1 / 2", "1 2"), ("C", "C++"), ("x < y", "x > y"), ("5 %", "5"), ("$5", "€5"), ("-5", "5"),
+    ("1.5", "1,5"), ("1.5", "1 5"), ("x²", "x2"), ("👍🏽", "👍🏿"), ("?", "!"), ("a = b", "a ≠ b"), ("كَتَبَ", "كُتِبَ"),
 ]  # fmt: skip
 
 
@@ -27,11 +25,8 @@ def test_sentences_are_equal_by_letters_marks_and_signs(one, other, equal):
 
 
 def test_a_language_that_is_not_compared_may_be_shared(tmp_path):
-    corpus = {
-        "train": [Segment(("a", "tree")), Segment(("c", "bush"))],
-        "valid": [Segment(("b", "tree"))],
-        "test": [Segment(("c", "tree"))],
-    }
+    pairs = {"train": [("a", "tree"), ("c", "bush")], "valid": [("b", "tree")], "test": [("c", "tree")]}
+    corpus = {split: list(map(Segment, own)) for split, own in pairs.items()}
     assert write_corpus(corpus, LANGUAGES, tmp_path, compared=["en"]) == {("train", EQUAL): 1}
     assert (tmp_path / "train.fr").read_text() == "tree\n"
     assert_disjoint(tmp_path, ["en"], corpus)
@@ -76,19 +71,12 @@ def test_other_settings_are_refused_key_by_key(tmp_path: Path) -> None:
     other = corpus(max_ratio=2.0, tokenizer={"kind": "sentencepiece", "size": 20})
     with pytest.raises(ReplicationError) as refused:
         check_prepared(tmp_path, other)
-    assert str(refused.value) == (
-        f"{tmp_path} was prepared with other settings: key max_ratio is 9.0 there and 2.0 here; key tokenizer.kind is "
-        '"words" there and "sentencepiece" here; key tokenizer.model_type is not set there and "bpe" here; key '
-        'tokenizer.size is 12 there and 20 here; key tokenizer.split is "space" there and not set here; run prepare '
-        "again."
-    )
+    for said in ("key max_ratio is 9.0 there and 2.0 here;", 'key tokenizer.kind is "words" there and "sentencepiece" ',
+                 "key tokenizer.size is 12 there and 20 here;", 'tokenizer.split is "space" there'):  # fmt: skip
+        assert said in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"), [(None, "does not exist"), ("{", "is damaged"), ("{}", "does not say")]
-)
-def test_what_cannot_be_compared_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
-    if content is not None:
-        (tmp_path / "summary.json").write_text(content)
-    with pytest.raises(ReplicationError, match=message):
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(ReplicationError, match="does not say"):
         check_prepared(tmp_path, corpus())

@@ -1,5 +1,7 @@
 """Hand-made files in the Penn Treebank's format."""
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,9 +48,8 @@ def test_roots_are_not_constituents_and_chains_stay(text, expected):
 
 LABELS = st.sampled_from(["S", "NP-SBJ", "VP", "PP-LOC=2", "-NONE-"])
 LEAVES = st.tuples(st.sampled_from(["NN", "VB", "-NONE-"]), st.sampled_from(["a", "b", "*T*-1"])).map(list)
-TREES = st.recursive(
-    LEAVES, lambda inner: st.tuples(LABELS, st.lists(inner, min_size=1, max_size=3)).map(lambda t: [t[0], *t[1]])
-)
+few = partial(st.lists, min_size=1, max_size=3)
+TREES = st.recursive(LEAVES, lambda inner: st.builds(lambda label, below: [label, *below], LABELS, few(inner)))
 
 
 def written(tree):

@@ -8,10 +8,8 @@ from shared.reports.document import Figure
 
 def draw_all(exhibits, results, folder):
     """The blocks, whose figures were drawn to the same bytes again."""
-    blocks, again = (
-        [block for exhibit in exhibits for block in exhibit.draw(results, place)]
-        for place in (folder, folder / "again")
-    )
+    places = folder, folder / "again"
+    blocks, again = ([block for each in exhibits for block in each.draw(results, place)] for place in places)
     for block, other in zip(blocks, again, strict=True):
         assert not isinstance(block, Figure) or block.path.read_bytes() == other.path.read_bytes()
     return blocks

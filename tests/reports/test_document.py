@@ -1,4 +1,4 @@
-"""The two renderings of a document."""
+"""The two renderings of a doc."""
 
 import base64
 import re
@@ -6,31 +6,7 @@ import re
 import pytest
 
 from shared.errors import ReplicationError
-from shared.reports.document import (
-    SPACE,
-    Bullets,
-    Card,
-    CodeBlock,
-    Columns,
-    Details,
-    Figure,
-    Grid,
-    GridRow,
-    Heading,
-    Heat,
-    HeatLine,
-    Paragraph,
-    Table,
-    Tile,
-    badge,
-    code,
-    link,
-    over_seeds,
-    plain,
-    signed,
-    strong,
-    typeset,
-)  # fmt: skip
+from shared.reports import document as doc
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import LARGEST_VECTOR, Place, as_one_file, render, write_page
 
@@ -49,16 +25,16 @@ def picture(tmp_path):
 
 @pytest.fixture
 def blocks(picture):
-    folded = Details("Seeds & more", [Paragraph("a < b"), Table(("Seed",), [["1"]], "r")])
+    folded = doc.Details("Seeds & more", [doc.Paragraph("a < b"), doc.Table(("Seed",), [["1"]], "r")])
     return [
-        Heading("Title", level=1),
-        Paragraph(f"See {link('this', 'https://example.org')}, {code('a|b')} and {strong('that')}."),
-        Bullets(["one", f"two {code('three')}"]),
-        Table(("Name", "Value"), [["x", "1"], [badge("contradicted"), "a | b"]], "lr"),
-        CodeBlock("dvc repro"),
-        Figure(picture, "A <caption>"),
+        doc.Heading("Title", level=1),
+        doc.Paragraph(f"See {doc.link('this', 'https://example.org')}, {doc.code('a|b')} and {doc.strong('that')}."),
+        doc.Bullets(["one", f"two {doc.code('three')}"]),
+        doc.Table(("Name", "Value"), [["x", "1"], [doc.badge("contradicted"), "a | b"]], "lr"),
+        doc.CodeBlock("dvc repro"),
+        doc.Figure(picture, "A <caption>"),
         folded,
-        Heading("After"),
+        doc.Heading("After"),
     ]
 
 
@@ -102,7 +78,7 @@ def test_html_shows_a_small_vector_without_pixels_and_markdown_the_pixels(blocks
 def test_a_page_can_be_one_file(blocks, tmp_path):
     (tmp_path / "figures/a.svg").write_text("<svg/>")
     near = Place((("All", "../README.md"),), following=("Next", "../b/README.md"))
-    write_page([*blocks, Paragraph(link("numbers", "claims.json"))], tmp_path, title="t", place=near)
+    write_page([*blocks, doc.Paragraph(doc.link("numbers", "claims.json"))], tmp_path, title="t", place=near)
     text = as_one_file(tmp_path / "index.html")
     (inside,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
     assert base64.b64decode(inside) == b"<svg/>"
@@ -118,22 +94,22 @@ def test_no_words_of_the_data_become_markup_in_any_block(picture, tmp_path):
     script = "</script></title><script>alert(1)</script><img src=x onerror=alert(1)> &lt;script>"
     attention = Attention({script: script}, [script, "b"], [script, "b"], [[0.5, 0.5], [1.0, 0.0]])
     groups, explorer = gather_maps({"": [Explored(picture, script, maps=[attention], choose=script)]})
-    heat = HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
+    heat = doc.HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
     inner = [
-        Paragraph(f"{script}{strong(script)}{code(script)}{link(script, 'a')}"),
-        Bullets([script]),
-        Table((script, "b"), [[script, badge("contradicted")]], "lr", filters=(script,)),
-        CodeBlock(script),
-        Figure(picture, script, alt=script),
-        Heat(picture, script, lines=[heat]),
+        doc.Paragraph(f"{script}{doc.strong(script)}{doc.code(script)}{doc.link(script, 'a')}"),
+        doc.Bullets([script]),
+        doc.Table((script, "b"), [[script, doc.badge("contradicted")]], "lr", filters=(script,)),
+        doc.CodeBlock(script),
+        doc.Figure(picture, script, alt=script),
+        doc.Heat(picture, script, lines=[heat]),
         *groups[""],
         explorer[-1],
     ]
-    tile = Tile("T-C1", "inconclusive", script, "#T-C1")
+    tile = doc.Tile("T-C1", "inconclusive", script, "#T-C1")
     blocks = [
-        Heading(script), Details(script, inner), Card("T-C1", "reproduced", script, script, inner),
-        Grid([GridRow(script, script, script, "a", [tile])]), Columns([(script, inner)]),
-        Details("folded", inner, section=True),
+        doc.Heading(script), doc.Details(script, inner), doc.Card("T-C1", "reproduced", script, script, inner),
+        doc.Grid([doc.GridRow(script, script, script, "a", [tile])]), doc.Columns([(script, inner)]),
+        doc.Details("folded", inner, section=True),
     ]  # fmt: skip
     html = render(blocks, "html", title=script, folder=tmp_path)
     assert "<script>alert" not in html
@@ -142,19 +118,18 @@ def test_no_words_of_the_data_become_markup_in_any_block(picture, tmp_path):
     markdown = render(blocks, "md", title=script, folder=tmp_path)
     outside_of_code = re.sub(r"```.*?```|`[^`\n]*`", "", markdown, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)<(script|img src=x)", outside_of_code)
-    plain_words = render([Paragraph("a*b* [x](y) `c` <b>d</b> 1 < 2")], "md", title="t", folder=tmp_path)
+    plain_words = render([doc.Paragraph("a*b* [x](y) `c` <b>d</b> 1 < 2")], "md", title="t", folder=tmp_path)
     assert plain_words == "a\\*b\\* [x\\](y) \\`c\\` \\<b>d\\</b> 1 < 2\n"
 
 
 def test_numbers_are_legible():
-    assert [signed(value, 2) for value in (1.0, -1.0, 0.0, -4.1e17, 2.5e5)] == [
-        "+1.00", "−1.00", "+0.00", "−4.10×10¹⁷", "+250,000"
-    ]  # fmt: skip
-    assert [plain(value, 2) for value in (1234.56, -2.0, None, 99_999.5, 123_456.78, 3.3e18, -1.25e9)] == [
+    with_signs = [doc.signed(value, 2) for value in (1.0, -1.0, 0.0, -4.1e17, 2.5e5)]
+    assert with_signs == ["+1.00", "−1.00", "+0.00", "−4.10×10¹⁷", "+250,000"]
+    assert [doc.plain(value, 2) for value in (1234.56, -2.0, None, 99_999.5, 123_456.78, 3.3e18, -1.25e9)] == [
         "1,234.56", "−2.00", "–", "99,999.50", "123,457", "3.30×10¹⁸", "−1.25×10⁹"
     ]  # fmt: skip
-    assert plain(1_500_000_000, 0) == "1,500,000,000"  # a count is written out
-    assert [*map(typeset, ("1e-05", "-0.5", "inf", "2e+20"))] == ["1×10⁻⁵", "−0.5", "inf", "2×10²⁰"]
+    assert doc.plain(1_500_000_000, 0) == "1,500,000,000"  # a count is written out
+    assert [*map(doc.typeset, ("1e-05", "-0.5", "inf", "2e+20"))] == ["1×10⁻⁵", "−0.5", "inf", "2×10²⁰"]
 
 
 @pytest.mark.parametrize(
@@ -170,4 +145,4 @@ def test_numbers_are_legible():
     ],
 )
 def test_a_range_over_seeds_has_two_digits_of_what_they_differ_by(values, digits, expected):
-    assert over_seeds(values, digits).replace(SPACE, " ") == expected
+    assert doc.over_seeds(values, digits).replace(doc.SPACE, " ") == expected

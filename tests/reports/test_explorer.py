@@ -43,10 +43,8 @@ def translation(folder):
         write_attention(folder / f"{name}.npz", rows, rng)
         kept[name] = read_kept(folder / f"{name}.npz")
     write_heads(folder / "heads.npz", rows, 2, 3)
-    heads = [
-        figure(folder, kind, maps_of_heads("base", read_kept(folder / "heads.npz"), kind), f"Every head, {kind}.")
-        for kind in ("encoder", "cross")
-    ]
+    stored = read_kept(folder / "heads.npz")
+    heads = [figure(folder, kind, maps_of_heads("base", stored, kind)) for kind in ("encoder", "cross")]
     return [figure(folder, "both", maps_of_sentences(kept), "Both."), *heads]
 
 
@@ -61,13 +59,11 @@ def pictures(folder):
 def language(folder):
     text = {"symbols": np.array([f"w{k}" for k in range(7)]), "own": np.array(4), "next": np.array("w7"),
             "weights": np.random.default_rng(1).dirichlet(np.ones(7), (2, 2, 3)).astype(np.float32)}  # fmt: skip
-    for name, count in (("recall", 2), ("ptb", 1)):
+    kept = {"recall": 2, "ptb": 1}
+    for name, count in kept.items():
         write_kept(folder / f"{name}.npz", [text] * count)
-    return [
-        each
-        for name in ("recall", "ptb")
-        for each in draw_kept(AttentionToText(name, "Seen."), folder, **{name: folder / f"{name}.npz"})
-    ]
+    drawn = (draw_kept(AttentionToText(name, "Seen."), folder, **{name: folder / f"{name}.npz"}) for name in kept)
+    return [each for figures in drawn for each in figures]
 
 
 @pytest.fixture

@@ -17,11 +17,8 @@ from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength
 from tests.synthetic_runs import Variant, build
 
-VARIANTS = {
-    "rnnsearch-50": Variant("generated", 0.95, attention=0.9),
-    "other": Variant("generated", 0.8, 0.02),
-    "elsewhere": Variant("corpus", 0.5),
-}
+VARIANTS = {"rnnsearch-50": Variant("generated", 0.95, attention=0.9), "other": Variant("generated", 0.8, 0.02)}
+VARIANTS |= {"elsewhere": Variant("corpus", 0.5)}
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +150,8 @@ def test_a_panel_that_another_one_holds_is_left_out():
         "the same again": ["generated-00", "generated-01", "generated-02"],
         "other": ["generated-02", "generated-03"],
     }
-    assert [title for _, title, _ in shown(panels(results, chosen))] == [
-        "Task generated, whole", "Task generated, other",
-    ]  # fmt: skip
+    titles = [title for _, title, _ in shown(panels(results, chosen))]
+    assert titles == ["Task generated, whole", "Task generated, other"]
 
 
 @pytest.mark.parametrize("names", [[f"generated-{i:02d}" for i in range(8)], ["generated-00", "corpus-00"]])

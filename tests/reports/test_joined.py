@@ -123,9 +123,7 @@ def test_the_summary_counts_the_better_evidence_once_and_leaves_out_the_smoke_sc
 
 @pytest.mark.parametrize(
     ("confirmed", "said"),
-    [(["confirmed", "not confirmed", "one run", ""],
-      " Further seeds, of another day or machine, confirm 1 of 2 verdicts."),
-     (["one run", "", "", ""], "")],
+    [(["confirmed", "not confirmed", "one run", ""], " confirm 1 of 2 verdicts."), (["one run", "", "", ""], "")],
 )  # fmt: skip
 def test_the_summary_counts_what_further_seeds_have_confirmed(confirmed, said):
     of = {"lead": {"kind": "less"}, "evidence": "generated", "verdict": "reproduced"}

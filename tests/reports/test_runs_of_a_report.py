@@ -94,10 +94,8 @@ def test_every_table_names_the_seeds_of_its_own_variants(tmp_path):
         (folder / name).mkdir()
         write_metrics(folder / name, name, "generated", {seed: {"self.path_n16": seed} for seed in seeds})
     found = load_results(folder)
-    said = [
-        line for line in text(our_results(by_task(found), found, REPORT), tmp_path).splitlines() if "over seeds" in line
-    ]
-    assert said == [
+    lines = text(our_results(by_task(found), found, REPORT), tmp_path).splitlines()
+    assert [line for line in lines if "over seeds" in line] == [
         "Mean ± standard deviation over seeds 1, 2, 3 (`one`, `two`); 4, 5 (`other`); those without ± are of one seed.",
         "Mean ± standard deviation over seeds 4, 5.",  # of its attention, which the others do not have
         "Mean over seeds 11, 12.",

@@ -1,5 +1,6 @@
 """Studies in reports: numbers by quantity and size as tables, and as lines with bands and plain ticks."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -72,10 +73,8 @@ MANY_SIZES = {f"full_attention.path_n{n}": n for n in range(1, 10)} | {f"linear.
             [("", "Slope", "Floats"), ["relu", "1.250 [1,\N{NO-BREAK SPACE}1.500]", "8"], ["softmax", "2", "64"]],
             [("", "Gain"), ["relu", "0.250"]],
         ]),
-        (MANY_SIZES, [
-            [("Path", "full attention", "linear"), *([f"n = {n}", f"{n}", f"{n}"] for n in range(1, 9)),
-             ["n = 9", "9", "–"]],
-        ]),
+        (MANY_SIZES, [[("Path", "full attention", "linear"), *([f"n = {n}", *[f"{n}"] * 2] for n in range(1, 9)),
+                       ["n = 9", "9", "–"]]]),
     ],
 )  # fmt: skip
 def test_sizes_are_columns_or_rows_of_one_table_for_the_same_subjects(tmp_path, scores, expected):
@@ -159,14 +158,11 @@ def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
         StudyLines("Depth", [replace(ERROR, variant="depth")]), StudyLines("By angle", [RATIO]),
     ]  # fmt: skip
     figures = draw_all(exhibits, results, tmp_path)
-    assert [(figure.path.name, figure.caption) for figure in figures] == [
-        ("study_one-layer.png", "Seconds, at the right: lowest for softmax (0.377), highest for identity (0.655). "
-         "MiB, at the right: lowest for softmax (24.78), highest for identity (128). One layer."),
-        ("study_errors.png", "MSE, at the right: lowest for positive (3.91×10⁻⁶), highest for trigonometric (1.562). "
-         "Errors."),
-        ("study_by-angle.png", "Ratio, at the right: lowest for positive (403.4), highest for trigonometric "
-         "(161,371,517). By angle."),
+    assert [figure.path.name for figure in figures] == ["study_one-layer.png", "study_errors.png", "study_by-angle.png"]
+    assert [re.findall(r"\(([^)]+)\)", figure.caption) for figure in figures] == [
+        ["0.377", "0.655", "24.78", "128"], ["3.91×10⁻⁶", "1.562"], ["403.4", "161,371,517"]
     ]  # fmt: skip
+    assert figures[1].caption.startswith("MSE, at the right: lowest for positive (")
     assert {*tmp_path.glob("*.png")} == {figure.path for figure in figures}
     assert {imread(figure.path).shape[1] for figure in figures} == {1400}
     assert [[axes.get_ylabel() for axes in panels] for panels in drawn[:3]] == [["Seconds", "MiB"], ["MSE"], ["Ratio"]]

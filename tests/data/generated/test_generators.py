@@ -24,27 +24,21 @@ SWAP = {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": buckets(3
 CUES = {"seed": 1, "keys": 2, "decoys": 3, "values": 3, "key_forms": 2, "value_forms": 3, "fillers": 12}
 SMALL = {
     "adjacent_swap": SWAP,
-    "agreement": {
-        "seed": 1, "places": [-1, 0, 2], "distances": [1, 3], "pronouns": 0.4, "splits": buckets(3, 9, test=10),
-    },
+    "agreement": {"seed": 1, "places": [-1, 0, 2], "distances": [1, 3], "pronouns": 0.4,
+                  "splits": buckets(3, 9, test=10)},
     "copy": {"seed": 1, "symbols": 10},
-    "documents": {
-        "seed": 1, "keys": 2, "topics": 3, "values": 3, "value_forms": 3, "fillers": 12, "sentences": [1, 4],
-        "splits": buckets(16, 30),
-    },
+    "documents": {"seed": 1, "keys": 2, "topics": 3, "values": 3, "value_forms": 3, "fillers": 12, "sentences": [1, 4],
+                  "splits": buckets(16, 30)},
     "evidence": CUES | {"gap": 2, "distractors": [1, 3], "bare": [0, 2], "splits": buckets(16, 30)},
     "exchanged_halves": {"seed": 1, "marking": 6, "others": 6, "splits": buckets(3, 10)},
     "grammar": {
-        "seed": 1,
-        "start": "S",
+        "seed": 1, "start": "S", "splits": buckets(2, 6), "words": {"AND": 1, "N-a": 6, "N-b": 6, "V": 6},
         "rules": {
             "S": {"NP-a VP": 0.5, "NP-b VP": 0.5},
             "NP-a": {"N-a": 0.7, "NP-a AND NP-a": 0.3},
             "NP-b": {"N-b": 0.7, "NP-b AND NP-b": 0.3},
             "VP": {"V": 0.5, "V NP-a": 0.5},
         },
-        "words": {"AND": 1, "N-a": 6, "N-b": 6, "V": 6},
-        "splits": buckets(2, 6),
     },
     "maxima": {"seed": 1, "sizes": [2, 5], "splits": {"test": 5, "valid": 4, "train": 30}},
     "mixtures": {"seed": 1, "sizes": [2, 5], "components": 2, "splits": {"test": 5, "valid": 4, "train": 30}},
@@ -52,16 +46,11 @@ SMALL = {
     "pictures": {"seed": 1, "side": 12, "strokes": 2, "splits": {"test": 5, "valid": 4, "train": 30}},
     "proteins": {
         "seed": 1, "lengths": [10, 30], "changed": 0.25,
-        "splits": {
-            "test": {"families": 2, "members": 3},
-            "valid": {"families": 3, "members": 1},
-            "train": {"families": 40, "members": 20},
-        },
+        "splits": {"test": {"families": 2, "members": 3}, "valid": {"families": 3, "members": 1},
+                   "train": {"families": 40, "members": 20}},
     },
-    "recall": {
-        "seed": 1, "keys": 4, "values": 3, "fillers": 6, "distances": [3, 20], "filler_share": 0.3,
-        "splits": buckets(48, 70, test=10, train=20),
-    },
+    "recall": {"seed": 1, "keys": 4, "values": 3, "fillers": 6, "distances": [3, 20], "filler_share": 0.3,
+               "splits": buckets(48, 70, test=10, train=20)},
     "tally": CUES | {"gap": 1, "votes": [1, 4], "distractors": [0, 2], "splits": buckets(20, 26)},
 }  # fmt: skip
 ARRAYS = ("maxima", "mixtures", "pictures")
@@ -137,9 +126,7 @@ WRONG = [
     ("adjacent_swap", only(1, 1, 100), "12 word types make too few distinct sentences of length 1"),
     ("adjacent_swap", only(5, 3, 100), r"\[5, 3\] is not a range"),
     ("agreement", {"places": [1, 1]}, "'places' has a number twice"),
-    ("agreement", {"distances": [2, 2]}, "'distances' has a number twice"),
     ("agreement", {"places": [0]}, "2 words make too few distinct"),
-    ("documents", {"fillers": 1447}, "at most 1460 words can be named, not 1461"),
     ("documents", {"sentences": [0, 2]}, "a document without one has no class"),
     ("documents", only(15, 20, 10), "sentences can take 16 words, but the shortest text has 15"),
     ("evidence", {"fillers": 1442}, "at most 1460 words can be named, not 1461"),
@@ -149,7 +136,6 @@ WRONG = [
     ("evidence", only(15, 20, 10), "keys and values can take 16 words, but the shortest text has 15"),
     ("evidence", {"keys": 1, "key_forms": 1, "value_forms": 1, "distractors": [0, 0], "bare": [0, 0], "gap": 0}
      | only(2, 2, 4), "too few different texts of 2 to 2 words for the split 'train'; ask for fewer or for longer"),
-    ("exchanged_halves", {"marking": 160}, "at most 160 word types"),
     ("grammar", {"start": "T"}, "T has neither rules nor words"),
     ("grammar", with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of VP do not sum to 1"),
     ("grammar", with_rules(VP={" ": 1}), "VP has an empty expansion"),
@@ -158,24 +144,19 @@ WRONG = [
     ("grammar", with_rules(XP={"V": 1}), "XP cannot be derived from S"),
     ("grammar", with_rules(V={"V": 1}), "V has both rules and words"),
     ("grammar", {"words": SMALL["grammar"]["words"] | {"V": 500}}, "at most 385 words can be named, not 513"),
-    ("grammar", {"words": dict.fromkeys(SMALL["grammar"]["words"], 1)} | only(2, 2, 3),
-     "too few different texts of 2 to 2 words"),
+    ("grammar", {"words": dict.fromkeys(SMALL["grammar"]["words"], 1)} | only(2, 2, 3), "too few different texts of 2"),
     ("grammar", only(1, 1, 1), "too few different texts of 1 to 1 words"),
     ("maxima", {"sizes": [0, 2]}, "greater than or equal to 1"),
-    ("maxima", {"sizes": [3, 2]}, "is not a range"),
     ("mixtures", {"components": 0}, "'components'.*greater than 0"),
     ("mixtures", {"splits": {"train": 0}}, "greater than 0"),
     ("noisy_swap", {"noise": {"trian": 0.1}}, "'noise' names the split 'trian', which is not made"),
     ("proteins", {"lengths": [7, 30]}, r"\[7, 30\] is not a range of lengths, which are at least 8"),
-    ("proteins", {"lengths": [12, 11]}, r"\[12, 11\] is not a range of lengths"),
     ("recall", {"fillers": 394}, "at most 400 keys, values and fillers can be named, not 401"),
     ("recall", {"distances": [2, 5]}, r"\[2, 5\] is not a range of distances, which are at least 3"),
-    ("recall", {"distances": [5, 4]}, r"\[5, 4\] is not a range of distances"),
     ("recall", {"distances": [3, 48]}, "the shortest text has 48 words, not 49 or more"),
     ("recall", {"keys": 1, "values": 2, "fillers": 1, "distances": [3, 3], "filler_share": 0} | only(12, 12, 9),
      "too few different texts of 12 to 12 words for the split 'train'"),
     ("tally", {"votes": [0, 2]}, "a key without a cue has no answer"),
-    ("tally", {"keys": 7}, "make more than 1000 classes"),
     ("tally", {"votes": [1, 5]}, "keys and values can take 24 words, but the shortest text has 20"),
 ]  # fmt: skip
 

@@ -140,11 +140,8 @@ def check_evidence(parameters, corpus):
         assert low <= found["decoys"] <= high
         low, high = parameters.bare
         # Each key in reach of a value claims one; the values that are left over are bare, and out of reach.
-        near = [
-            "keys" in parts[max(0, i - reach) : i] or "decoys" in parts[max(0, i - reach) : i]
-            for i, part in enumerate(parts)
-            if part == "values"
-        ]
+        before = [{*parts[max(0, i - reach) : i]} for i, part in enumerate(parts) if part == "values"]
+        near = ["keys" in each or "decoys" in each for each in before]
         assert near.count(True) == found["keys"] + found["decoys"]
         assert low <= near.count(False) <= high
     assert_balanced(corpus, words.values, parameters.keys)

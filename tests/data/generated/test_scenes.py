@@ -29,16 +29,10 @@ CHOSEN = {
     "fruit": ["red apple", "pear", "peach", "fig", "lime"],
 }
 OPTIONS = {
-    "seed": 3,
-    "kinds": {"animal": ["mammal"], "tool": ["hand"], "fruit": ["fruit"]},
-    "left_out": ["oil"],
-    "held_out_percent": 20,
-    "numbers": [2, 4, 4],
-    "combinations": 12,
-    "sizes": [48, 64, 96],
-    "captions": 5,
+    "seed": 3, "kinds": {"animal": ["mammal"], "tool": ["hand"], "fruit": ["fruit"]}, "left_out": ["oil"],
+    "held_out_percent": 20, "numbers": [2, 4, 4], "combinations": 12, "sizes": [48, 64, 96], "captions": 5,
     "scenes": {"train": 30, "valid": 10, "test": 12, "test_combinations": 15, "test_pictures": 20},
-}
+}  # fmt: skip
 
 
 def drawing(number):
@@ -64,10 +58,6 @@ def made(raw, tmp_path_factory):
     return folder
 
 
-def codes(split):
-    return [{placed.code for placed in scene.objects} for scene in split.scenes]
-
-
 def pairs(sets):
     return {frozenset(pair) for drawn in sets for pair in itertools.combinations(drawn, 2)}
 
@@ -77,7 +67,7 @@ def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns
     pictures = splits["train"].artwork.pictures
     held_out = {code for code, picture in pictures.items() if not picture.seen}
     assert {name: len(split) for name, split in splits.items()} == OPTIONS["scenes"]
-    sets = {name: codes(split) for name, split in splits.items()}
+    sets = {name: [{each.code for each in scene.objects} for scene in split.scenes] for name, split in splits.items()}
     known = {frozenset(drawn) for drawn in sets["train"]}
     assert len(known) <= OPTIONS["combinations"]
     assert {frozenset(drawn) for drawn in sets["valid"] + sets["test"]} <= known
