@@ -12,17 +12,6 @@ from hypothesis import strategies as st
 
 from shared.errors import ReplicationError
 from shared.metrics import captioning
-from shared.metrics.captioning import (
-    CaptionScorer,
-    beside,
-    bleu_statistics,
-    cider,
-    coco,
-    require_scorers,
-    rouge_l,
-    spice,
-    tokenised,
-)
 from shared.metrics.translation import corpus_bleu as smoothed_bleu
 
 corpus_bleu = partial(smoothed_bleu, smooth=False)
@@ -49,49 +38,50 @@ def as_coco(hypotheses, references):
 
 
 def test_only_the_brevity_penalty_punishes_short_captions():
-    sums = bleu_statistics(["a b c d"], [["a b c d e f g h"]])[0]
+    sums = captioning.bleu_statistics(["a b c d"], [["a b c d e f g h"]])[0]
     assert float(corpus_bleu(sums, brevity_penalty=False)) == pytest.approx(100)
     assert float(corpus_bleu(sums)) == pytest.approx(100 * math.exp(1 - 8 / 4))
-    longer = bleu_statistics(["a b c d e"], [["a b c d"]])[0]
+    longer = captioning.bleu_statistics(["a b c d e"], [["a b c d"]])[0]
     assert corpus_bleu(longer) == corpus_bleu(longer, brevity_penalty=False)
 
 
 @given(corpora)
 def test_bleu_is_pycocoevalcaps_where_every_order_has_a_match(corpus):
-    statistics = bleu_statistics(*corpus)
+    statistics = captioning.bleu_statistics(*corpus)
     for some in (slice(None), slice(1)):  # all images, and the first alone
         sums = statistics[some].sum(axis=0)
-        expected, _ = coco("bleu.bleu").Bleu(4).compute_score(*as_coco(*(each[some] for each in corpus)), verbose=0)
+        theirs = captioning.coco("bleu.bleu").Bleu(4)
+        expected, _ = theirs.compute_score(*as_coco(*(each[some] for each in corpus)), verbose=0)
         for orders, score in enumerate(expected, start=1):
             ours = float(corpus_bleu(sums, orders=orders))
             assert ours == pytest.approx(100 * score if sums[2 : 2 + orders].all() else 0)
 
 
-@pytest.mark.parametrize(("measure", "scorer"), [(rouge_l, "Rouge"), (cider, "Cider")])
+@pytest.mark.parametrize(("measure", "scorer"), [(captioning.rouge_l, "Rouge"), (captioning.cider, "Cider")])
 @given(corpora)
 def test_values_of_images_have_pycocoevalcaps_mean(measure, scorer, corpus):
-    theirs = getattr(coco(f"{scorer.lower()}.{scorer.lower()}"), scorer)()
+    theirs = getattr(captioning.coco(f"{scorer.lower()}.{scorer.lower()}"), scorer)()
     assert measure(*corpus).mean() == pytest.approx(theirs.compute_score(*as_coco(*corpus))[0])
 
 
 def test_cider_knows_rare_words_by_the_other_images():
     references = [["a red car"], ["a red bus"], ["a dog"]]
-    rare, common = cider(["car", "", ""], references), cider(["red", "", ""], references)
+    rare, common = captioning.cider(["car", "", ""], references), captioning.cider(["red", "", ""], references)
     assert rare[0] > common[0] > 0
-    assert cider(["car"], [["a red car"]]).tolist() == [0]
+    assert captioning.cider(["car"], [["a red car"]]).tolist() == [0]
 
 
 @needs_java
 def test_captions_are_cut_into_words_as_pycocoevalcap_cuts_them():
     captions = [*HYPOTHESES, *(text for texts in REFERENCES for text in texts), "Can't 1 1/2 U.S. ...", ""]
-    folder = beside("tokenizer.ptbtokenizer")
+    folder = captioning.beside("tokenizer.ptbtokenizer")
     before = sorted(folder.iterdir())
-    found = tokenised([*captions, "two\nlines\u2028and\x85more\r"])
+    found = captioning.tokenised([*captions, "two\nlines\u2028and\x85more\r"])
     assert found[0] == "a man rides a brown horse"
     assert found[-3:] == ["ca n't 1\xa01/2 u.s.", "", "two lines and more"]
     assert sorted(folder.iterdir()) == before
     if os.access(folder, os.W_OK):  # theirs writes there
-        theirs = coco("tokenizer.ptbtokenizer").PTBTokenizer()
+        theirs = captioning.coco("tokenizer.ptbtokenizer").PTBTokenizer()
         asked = {number: [{"caption": text}] for number, text in enumerate(captions)}
         assert found[:-1] == [texts[0] for texts in theirs.tokenize(asked).values()]
 
@@ -110,15 +100,15 @@ def test_a_scorer_gives_every_image_its_statistics(fake_java, monkeypatch):
     fake_java(JAVA)
     monkeypatch.setattr(captioning, "_SPICE_MODELS", ("no.jar",))
     hypotheses, references = ["a dog runs", "a cat"], [["the dog runs", "a dog"], ["a cat"]]
-    with CaptionScorer() as scorer:
+    with captioning.CaptionScorer() as scorer:
         rows = scorer.statistics(hypotheses, references)
         assert scorer.statistics(hypotheses, references) == rows
         signatures = scorer.signatures()
     upper, all_upper = ["A DOG RUNS", "A CAT"], [["THE DOG RUNS", "A DOG"], ["A CAT"]]
     assert json.loads(json.dumps(rows)) == rows
-    assert [row["bleu"] for row in rows] == bleu_statistics(upper, all_upper).tolist()
-    assert [row["rouge_l"] for row in rows] == rouge_l(upper, all_upper).tolist()
-    assert [row["cider"] for row in rows] == cider(upper, all_upper).tolist()
+    assert [row["bleu"] for row in rows] == captioning.bleu_statistics(upper, all_upper).tolist()
+    assert [row["rouge_l"] for row in rows] == captioning.rouge_l(upper, all_upper).tolist()
+    assert [row["cider"] for row in rows] == captioning.cider(upper, all_upper).tolist()
     assert rows[1]["meteor"] == [len("SCORE ||| A CAT ||| A CAT\n"), *[0] * 22]
     assert [*rows[0]] == [name for name in signatures if "not computed" not in signatures[name]]
     assert "PTB tokeniser" in signatures["meteor"]
@@ -127,14 +117,14 @@ def test_a_scorer_gives_every_image_its_statistics(fake_java, monkeypatch):
 def test_spice_is_left_out_without_its_models(fake_java, monkeypatch):
     fake_java("")
     monkeypatch.setattr(captioning, "_SPICE_MODELS", ("no.jar", "such.jar"))
-    with CaptionScorer(["spice", "rouge_l"], tokenisation="none") as scorer:
+    with captioning.CaptionScorer(["spice", "rouge_l"], tokenisation="none") as scorer:
         assert scorer.statistics(["a"], [["a"]]) == [{"rouge_l": 1.0}]
         why = "not computed: no.jar and such.jar are not in pycocoevalcap/spice/lib"
         assert scorer.signatures()["spice"] == why
-    with CaptionScorer(["spice"], tokenisation="none") as scorer:
+    with captioning.CaptionScorer(["spice"], tokenisation="none") as scorer:
         assert scorer.statistics(["a", "b"], [["a"], ["b"]]) == [{}, {}]
     with pytest.raises(ReplicationError, match=r"SPICE cannot be computed: no.jar and such.jar are not in"):
-        spice(["a"], [["a"]])
+        captioning.spice(["a"], [["a"]])
 
 
 def test_spice_reads_what_its_program_writes(fake_java, monkeypatch):
@@ -146,43 +136,42 @@ rows = [{"image_id": of["image_id"], "scores": {"All": {"f": len(of["test"]) / l
 json.dump(rows[::-1], open(out, "w"))
 """)
     monkeypatch.setattr(captioning, "_SPICE_MODELS", ())
-    with CaptionScorer(["spice"], tokenisation="none") as scorer:
+    with captioning.CaptionScorer(["spice"], tokenisation="none") as scorer:
         assert scorer.statistics(["ab", "é"], [["x", "y"], ["z"]]) == [{"spice": 1.0}, {"spice": 1.0}]
         assert scorer.signatures()["spice"].startswith("SPICE 1.0, pycocoevalcap 1.2")
 
 
 @pytest.mark.parametrize(("body", "said"), [
-    ('print("java.lang.OutOfMemoryError: no heap", file=sys.stderr); sys.exit(1)',
-     r"has failed \(java.lang.OutOfMemoryError: no heap\); see that Java"),
+    ('print("OutOfMemoryError: no heap", file=sys.stderr); sys.exit(1)', r"has failed \(OutOfMemoryError: no heap\)"),
     ('print("a")', "made 1 lines of 2 captions"),
 ])  # fmt: skip
 def test_a_tokeniser_that_fails_or_loses_lines_is_refused(fake_java, body, said):
     fake_java(body)
     with pytest.raises(ReplicationError, match=said):
-        tokenised(["a", "b"])
+        captioning.tokenised(["a", "b"])
 
 
 def test_bleu_of_words_needs_neither_java_nor_pycocoevalcap(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with CaptionScorer(["bleu"], tokenisation="none") as scorer:
+    with captioning.CaptionScorer(["bleu"], tokenisation="none") as scorer:
         assert scorer.statistics(["a b"], [["a b"]]) == [{"bleu": [2, 2, 2, 1, 0, 0, 2, 1, 0, 0]}]
         assert scorer.signatures()["bleu"].endswith("words as they are")
     for metrics, tokenisation in ((["bleu"], "ptb"), (["cider"], "none"), (["meteor"], "none")):
         with pytest.raises(ReplicationError, match=r"pycocoevalcap, which is not installed; .*pip install"):
-            require_scorers(metrics, tokenisation)
+            captioning.require_scorers(metrics, tokenisation)
 
 
 def test_java_is_asked_for_up_front(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for metrics, tokenisation in ((["bleu"], "ptb"), (["meteor"], "none"), (["spice"], "none")):
         with pytest.raises(ReplicationError, match=r"need Java, .* install a Java runtime"):
-            CaptionScorer(metrics, tokenisation=tokenisation)
-    require_scorers(["bleu", "rouge_l", "cider"], "none")
+            captioning.CaptionScorer(metrics, tokenisation=tokenisation)
+    captioning.require_scorers(["bleu", "rouge_l", "cider"], "none")
 
 
 def test_a_java_that_does_not_run_is_none(fake_java, monkeypatch, tmp_path):
     fake_java("")
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(ReplicationError, match="there is no 'java' that works on the PATH"):
-        require_scorers(["meteor"], "none")
+        captioning.require_scorers(["meteor"], "none")

@@ -59,10 +59,8 @@ def test_probabilities_are_those_that_nltk_prints():
 @given(pairs=corpora.filter(lambda pairs: any(target for _, target in pairs)))
 @settings(deadline=None)
 def test_no_iteration_makes_the_training_text_less_likely(pairs):
-    losses = [
-        sum(aligner.nll(*pair) for pair in pairs)
-        for aligner in (WordAligner.train(pairs, iterations=k) for k in range(6))
-    ]
+    aligners = [WordAligner.train(pairs, iterations=k) for k in range(6)]
+    losses = [sum(aligner.nll(*pair) for pair in pairs) for aligner in aligners]
     assert all(after <= before + 1e-6 for before, after in itertools.pairwise(losses))
 
 
