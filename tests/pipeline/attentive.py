@@ -1,7 +1,5 @@
 """Toy models that attend, for tests of what is shown of attention: a translator, and a reader with a memory."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

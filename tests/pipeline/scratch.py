@@ -1,7 +1,5 @@
 """A scratch copy of the project at smoke scale, small enough to be run again and again."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

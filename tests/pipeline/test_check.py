@@ -55,10 +55,8 @@ def test_a_scale_says_what_it_leaves_out_and_where_that_is_run(project):
 
 
 def test_a_variant_of_one_scale_is_named_in_that_scales_file_alone(project):
-    change_yaml(
-        project / PAPER / "variants.yaml", lambda c: c["variants"].update(mine=c["variants"]["corpus-rnnsearch"])
-    )
-    change_yaml(project / SMOKE, lambda c: c["variants"].update(mine=c["variants"]["corpus-rnnsearch"]))
+    for path in (f"{PAPER}/variants.yaml", SMOKE):
+        change_yaml(project / path, lambda c: c["variants"].update(mine=c["variants"]["corpus-rnnsearch"]))
     for scale in scales_of("bahdanau"):
         check_stage("bahdanau", scale)
     assert "mine" not in ScaleFile("bahdanau", "quick").left_out
@@ -117,9 +115,7 @@ def test_what_a_paper_lacks_is_said(root, monkeypatch):
         ("quick", f"{PAPER}/quick/search.yaml", "seeds:", "# a word\nseeds:", ["report"]),
     ],
 )
-def test_stages_depend_on_what_the_cards_say_of_the_data_and_a_report_on_every_word(
-    scale, path, old, new, changed, project
-):
+def test_stages_depend_on_what_cards_say_of_data_and_a_report_on_every_word(scale, path, old, new, changed, project):
     def recorded():
         write_code(ScaleFile("bahdanau", scale))
         folder = project / "runs" / scale / "bahdanau" / "code"
@@ -134,20 +130,12 @@ def test_stages_depend_on_what_the_cards_say_of_the_data_and_a_report_on_every_w
 
 
 def test_a_variant_is_its_task_what_it_is_and_what_its_scale_changes(project):
-    change_yaml(
-        project / PAPER / "variants.yaml",
-        lambda content: content["variants"]["rnnsearch-50"].update(evaluation={"bleu": "13a"}),
-    )
+    change_yaml(project / PAPER / "variants.yaml", lambda c: own(c).update(evaluation={"bleu": "13a"}))
     settings = ScaleFile("bahdanau", "smoke")
     run, task = settings.run("rnnsearch-50"), settings.tasks["swaps"].sections
-    own = settings.identities["rnnsearch-50"].model
     assert run.task == "swaps"
-    assert run.model == task["model"] | own | {"alignment_size": 16}
+    assert run.model == task["model"] | settings.identities["rnnsearch-50"].model | {"alignment_size": 16}
     assert (run.evaluation.bleu, run.evaluation.heatmaps) == ("13a", task["evaluation"]["heatmaps"])
-
-
-def primary(content):
-    return content["claims"][0]["primary"]
 
 
 def swaps(content):
@@ -159,23 +147,15 @@ def own(content):
 
 
 MISTAKES = [  # of what contradicts something else; what one field alone shows wrong is tried in tests/inputs
-    ("claims.yaml", lambda c: primary(c).update(variants=["rnnsearch-05", "rnnencdec-50"]),
-     r"claims.yaml: B15-C1: 'primary': .*has no variant 'rnnsearch-05' \(did you mean 'rnnsearch-50'"),
-    ("claims.yaml", lambda c: primary(c).update(metric="blue"), r"B15-C1: .*no measure 'blue'.*mean 'bleu"),
-    ("claims.yaml", lambda c: primary(c).pop("relevant"), "B15-C1: primary.relevant is missing; give the smallest"),
     ("claims.yaml", lambda c: [claim.get("not_decided", {}).pop("bench", None) for claim in c["claims"]],
      r"B15-C\d: .* do not run in .*/bench/params.yaml; .* under not_decided.bench"),
     ("claims.yaml", lambda c: c["claims"][1].update(id="B15-C7"), "claims are numbered in order; call it B15-C2"),
     ("claims.yaml", lambda c: c["floors"].pop("swaps"), r"B15-C\d: the task 'swaps' has no floor"),
-    ("variants.yaml", lambda c: c["variants"].update({"rnnsearch-03": c["variants"].pop("rnnsearch-30")}),
-     "has no variant 'rnnsearch-30'"),
-    ("variants.yaml", lambda c: c.update(kind="captioning"),
-     r"kind: 'captioning', but replications/bahdanau/settings.py has KIND = 'translation'"),
+    ("variants.yaml", lambda c: c["variants"].pop("rnnsearch-30"), "has no variant 'rnnsearch-30'"),
+    ("variants.yaml", lambda c: c.update(kind="captioning"), "settings.py has KIND = 'translation'"),
     ("variants.yaml", lambda c: c.update(kind="translatoin"), "variants.yaml: kind: .*did you mean 'translation'"),
     ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="generated_translatoin"),
      r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
-    ("smoke/params.yaml", lambda c: own(c)["model"].update(alignment_sise=16),
-     r"variants.rnnsearch-50.model: unknown key 'alignment_sise' \(did you mean 'alignment_size'"),
     ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="multi30k", draws="each_seed"),
      r"tasks.swaps.corpus.draws: multi30k is not generated, so that there is one draw of it"),
     ("smoke/params.yaml", lambda c: swaps(c).update(
@@ -187,18 +167,13 @@ MISTAKES = [  # of what contradicts something else; what one field alone shows w
     ("smoke/params.yaml", lambda c: swaps(c)["training"]["batch"].update(tokens=5), "either tokens or sentences"),
     ("smoke/params.yaml", lambda c: swaps(c).update(seeds=[1], evaluation={"ensemble": True}), "at least two seeds"),
     ("smoke/params.yaml", lambda c: own(c).update(task="swap"), "did you mean 'swaps'"),
-    ("smoke/params.yaml", lambda c: own(c).update(modle={}), r"unknown key '.*modle'.*did you mean 'model'"),
     ("smoke/params.yaml", lambda c: c.update(paper="luong"), "must be those of the folder"),
-    ("smoke/params.yaml", lambda c: c["variants"].update(rnnserch={"task": "swaps"}), "has no variant 'rnnserch'"),
     ("smoke/params.yaml", lambda c: c["variants"].pop("rnnsearch-50"), "50' .* neither runs nor is left out"),
-    ("smoke/params.yaml", lambda c: c["left_out"]["reasons"][0]["variants"].append("rnnsearch-50"),
-     "is among variants and left_out"),
+    ("smoke/params.yaml", lambda c: c["left_out"]["reasons"][0]["variants"].append("rnnsearch-50"), "and left_out"),
     ("smoke/params.yaml", lambda c: swaps(c).update(after="features"), "'features' must list 'swaps'"),
     ("smoke/params.yaml", lambda c: c["features"].append("swaps"), "'features' must not list 'swaps'"),
     ("smoke/params.yaml", lambda c: c["tasks"].update(other=swaps(c)), "tasks.other has no variant that runs"),
     # of a task that all its variants override
-    ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size=10**30),
-     r"tasks\.corpus\.model\.alignment_size: 1e\+30 is too large"),
     ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size=10**400),
      r"tasks\.corpus\.model\.alignment_size: a number of over 300 digits is too large"),
     ("smoke/params.yaml", lambda c: c["tasks"]["corpus"]["model"].update(alignment_size="seven"),

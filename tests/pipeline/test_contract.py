@@ -15,7 +15,6 @@ from shared.pipeline.config import ScaleFile
 from shared.pipeline.costs import estimate
 from shared.tasks.captioning.corpus import ImageBatch
 from shared.tasks.kinds import load_replication
-from tests.pipeline.scratch import change_yaml
 from tests.pipeline.toys import BREAKS, CANNOT_RUN, EVERY, LEFT_OUT, SEEDS, SMOKE, TOYS, UPDATES, contents, copy
 from tests.tasks.captioning.squares import CAPTIONS, SPLITS
 
@@ -73,9 +72,7 @@ def test_a_random_batch_is_as_large_as_one_of_the_data_and_can_be_trained_on(pap
 
 def test_every_validation_reads_all_of_its_split_once_whatever_judging_asks_for(paper):
     run, _, data = opened(paper)
-    change_yaml(
-        paper.settings, lambda content: content["variants"]["long"].update(evaluation=dict(paper.toy.otherwise))
-    )
+    paper.change_variant("long", evaluation=dict(paper.toy.otherwise))
     batches, others = list(data.valid(run.training)), list(data.valid(opened(paper)[0].training))
     for one, other in zip(batches, others, strict=True):
         assert all(map(torch.equal, tensors(one), tensors(other)))
@@ -93,8 +90,7 @@ def test_every_validation_reads_all_of_its_split_once_whatever_judging_asks_for(
 @pytest.mark.parametrize(
     ("paper", "section", "changes", "message"),
     [
-        ("language", "training", {"batch": {"sentences": 300, "length": 8}},
-         "300 columns of segments of 8 symbols need 2,400 symbols, but the"),
+        ("language", "training", {"batch": {"sentences": 300, "length": 8}}, "need 2,400 symbols, but the"),
         ("captioning", "evaluation", {"metrics": ["bleu", "meteor"]}, "Java"),
     ],
     indirect=["paper"],
@@ -162,9 +158,7 @@ def test_judging_again_gives_the_same_bytes(paper):
 
 def test_other_settings_of_judging_change_neither_weights_nor_which_examples_there_are(paper, capsys):
     before = [(example["id"], example["split"]) for example in paper.examples(3)]
-    change_yaml(
-        paper.settings, lambda content: content["variants"]["long"].update(evaluation=dict(paper.toy.otherwise))
-    )
+    paper.change_variant("long", evaluation=dict(paper.toy.otherwise))
     paper.stage("train", "long")
     assert capsys.readouterr().out.count("finished before, kept") == len(SEEDS)
     paper.stage("evaluate", "long")
@@ -304,17 +298,9 @@ def test_data_prepared_with_other_settings_are_refused(paper, capsys):
     assert f"prepare {paper.name}.task" in paper.error(capsys, "train", "long")
 
 
-UNKNOWN = [
-    ("train", "lomg", "has no variant 'lomg' (did you mean 'long'?)"),
-    ("evaluate", "nothing", "has no variant 'nothing'"),
-    ("prepare", "taks", "has no task 'taks' (did you mean 'task'?)"),
-    ("fetch", "taks", "has no task 'taks' (did you mean 'task'?)"),
-]
-
-
 def test_an_unknown_name_gets_the_nearest_known_one(paper, capsys):
-    for stage, name, message in UNKNOWN:
-        assert message in paper.error(capsys, stage, name)
+    for stage, name, known in (("train", "lomg", "long"), ("prepare", "taks", "task"), ("fetch", "taks", "task")):
+        assert f"'{name}' (did you mean '{known}'?)" in paper.error(capsys, stage, name)
 
 
 def test_an_ensemble_is_judged_where_it_is_offered(paper, capsys):

@@ -104,9 +104,8 @@ def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(p
     setting = f"{path.relative_to(project)}:tasks.swaps.decoding.beam={beam + 1}"
     dvc(project, "exp", "run", "-S", setting, "check@bahdanau")
     after = path.read_text().splitlines()
-    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
-        (f"      beam: {beam}", f"      beam: {beam + 1}")
-    ]
+    (changed,) = ((old, new) for old, new in zip(before, after, strict=True) if old != new)
+    assert changed == (f"      beam: {beam}", f"      beam: {beam + 1}")
 
 
 def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project):

@@ -6,12 +6,9 @@ import shutil
 
 import pytest
 
-from shared.claims.results import COSTS
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.costs import Cost, described, estimate, summed
-from shared.pipeline.runs import judged_otherwise, trained_mark
 from tests.pipeline.scratch import ROOT, change_yaml
 
 NETWORK = Cost(5, 5, "those of 5 finished runs", "", 1000, 130.0, 20.0, 300.0)
@@ -78,19 +75,3 @@ def test_runs_of_other_settings_tell_nothing_and_it_is_said_what_to_run(project,
     printed = capsys.readouterr().out
     assert "WITHOUT its cost: no runs are on record, and its task is not prepared" in printed
     assert "fetch bahdanau.corpus --scale bench && python -m shared.pipeline prepare bahdanau.corpus" in printed
-
-
-@pytest.mark.parametrize(("content", "wrong"), [("{", "is damaged"), ("[]", "is damaged"), ("{}", "lacks the key")])
-def test_a_damaged_record_is_named(project, content, wrong):
-    assert main(["unpack", "bahdanau", "--scale", "bench"]) == 0
-    settings, folder = ScaleFile("bahdanau", "bench"), project / f"runs/bench/bahdanau/{VARIANT}"
-    config = settings.run(VARIANT)
-    for path, reading in (
-        (folder / "train/seed1/run.json", lambda: trained_mark(folder / "train/seed1", config)),
-        (folder / "evaluation" / COSTS, lambda: judged_otherwise(folder, config)),
-    ):
-        path.write_text(content)
-        with pytest.raises(ReplicationError, match=rf"{path.name} {wrong}.*; run its \w+ stage again\."):
-            reading()
-    with pytest.raises(ReplicationError, match=rf"run.json {wrong}"):
-        estimate(settings, VARIANT)

@@ -195,10 +195,7 @@ def test_a_damaged_archive_is_an_error_and_leaves_nothing(paper, capsys, damage)
     lose(paper)
     before = contents(paper.runs)
     assert command(paper, "unpack") == 2
-    assert capsys.readouterr().err == (
-        f"error: runs/smoke/{paper.name}.tar.xz is damaged: it is no .tar.xz archive, or is cut short; take it from "
-        "git again, or delete it and pack the runs anew.\n"
-    )
+    assert capsys.readouterr().err.startswith(f"error: runs/smoke/{paper.name}.tar.xz is damaged: ")
     assert contents(paper.runs) == before
     assert not [*paper.runs.parent.glob(f".{paper.name}-*")]
 

@@ -205,34 +205,28 @@ def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
 
 ROW = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "short"], "relevant": 0.1, "because": "x"}
 CHANGED = [
-    ("quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4),
-     {"T-C1": ("the settings of short",)}),
-    ("quick/params.yaml", lambda content: content["variants"]["elsewhere"].update(seeds=[1]), {"T-C1": ()}),
-    ("claims.yaml", lambda content: content["claims"][0]["primary"].update(relevant=1.1),
-     {"T-C1": ("what decides the claim",)}),
-    ("claims.yaml",
-     lambda content: content["claims"][0]["primary"].update(called="surprise", because="said better", paper=1.5),
-     {"T-C1": ()}),
-    ("claims.yaml", lambda content: content["claims"][0].update(supporting=[ROW], different_here="A toy."),
-     {"T-C1": ()}),
-    ("claims.yaml", floor_of, {"T-C1": ("the floor of its task",)}),
-    ("claims.yaml", lambda content: content["claims"].append(content["claims"][0] | {"id": "T-C2"}),
-     {"T-C1": (), "T-C2": ("the claim was not in the plan",)}),
-    ("claims.yaml", lambda content: content["claims"][0].update(
+    ("quick/params.yaml", lambda c: c["variants"]["short"]["training"].update(updates=4), ("the settings of short",)),
+    ("quick/params.yaml", lambda c: c["variants"]["elsewhere"].update(seeds=[1]), ()),
+    ("quick/params.yaml", lambda c: c["variants"]["short"].update(seeds=[1, 2, 3, 4, 5, 1001]), ()),
+    ("claims.yaml", lambda c: c["claims"][0]["primary"].update(relevant=1.1), ("what decides the claim",)),
+    ("claims.yaml", lambda c: c["claims"][0]["primary"].update(called="surprise", because="better", paper=1.5), ()),
+    ("claims.yaml", lambda c: c["claims"][0].update(supporting=[ROW], different_here="A toy."), ()),
+    ("claims.yaml", floor_of, ("the floor of its task",)),
+    ("claims.yaml", lambda c: c["claims"][0].update(
         supporting=[ROW], parts=[{"says": "so", "by": "primary"}, {"says": "more", "by": "more"}]),
-     {"T-C1": ("what decides further parts of the claim, or must show an effect",)}),
-    ("quick/params.yaml", lambda content: content["variants"]["short"].update(seeds=[1, 2, 3, 4, 5, 1001]),
-     {"T-C1": ()}),
+     ("what decides further parts of the claim, or must show an effect",)),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("file", "change", "found"), CHANGED)
 def test_what_has_changed_since_is_named_for_each_claim(file, change, found, frozen, capsys):
     change_yaml(frozen / file, change)
-    assert changes(settings()) == found
+    assert changes(settings()) == {"T-C1": found}
     assert main(["check", PAPER, "--scale", "quick"]) == 0
     said = capsys.readouterr().out
-    assert ("plan.json: T-C1: since the plan was frozen, this has changed: " in said) == bool(found["T-C1"])
+    assert ("plan.json: T-C1: since the plan was frozen, this has changed: " in said) == bool(found)
+    change_yaml(frozen / "claims.yaml", lambda c: c["claims"].append(c["claims"][0] | {"id": "T-C2"}))
+    assert changes(settings())["T-C2"] == ("the claim was not in the plan",)
 
 
 def test_another_search_and_who_is_exempt_are_changes_but_the_words_of_a_floor_are_none(frozen):
@@ -247,25 +241,9 @@ def test_another_search_and_who_is_exempt_are_changes_but_the_words_of_a_floor_a
     assert "what the search found" in changes(settings())["T-C1"]
 
 
-@pytest.mark.parametrize(
-    ("name", "written", "said"),
-    [
-        ("plan", "{", r"plan\.json is damaged .*; run 'python -m shared.pipeline freeze .*' again"),
-        ("plan", '{"commit": 3}', r"plan\.json has a 'commit' of another form"),
-        ("search", '{"seeds": [101]}', r"search\.json lacks the key 'groups'; run '.* search .*' again"),
-    ],
-)
-def test_what_no_command_has_written_is_refused(frozen, name, written, said):
-    (frozen / f"quick/{name}.json").write_text(written)
-    with pytest.raises(ReplicationError, match=said):
-        changes(settings())
-
-
 def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
     def undecided(claims):
-        claims["claims"].append(
-            deepcopy(claims["claims"][0]) | {"id": "T-C2", "not_decided": {"quick": "the bench scale does"}}
-        )
+        claims["claims"].append(deepcopy(claims["claims"][0]) | {"id": "T-C2", "not_decided": {"quick": "bench does"}})
 
     change_yaml(frozen / "claims.yaml", undecided)
     write_json(plan_path(settings()), load_plan(settings()) | content(settings()))
@@ -305,7 +283,5 @@ def test_a_design_is_a_plan_without_its_seeds(frozen):
     change_yaml(frozen / "quick/params.yaml", lambda content: content["tasks"]["task"].update(seeds=[6, 7, 8, 9, 10]))
     other_seeds = digests()
     assert (other_seeds[0] == before[0], other_seeds[1] == before[1]) == (True, False)
-    change_yaml(
-        frozen / "quick/params.yaml", lambda content: content["variants"]["short"]["training"].update(updates=4)
-    )
+    change_yaml(frozen / "quick/params.yaml", lambda c: c["variants"]["short"]["training"].update(updates=4))
     assert digests()[0] != before[0]

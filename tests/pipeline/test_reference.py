@@ -20,11 +20,8 @@ def test_the_committed_reference_is_current(text):
 
 
 def test_it_lists_all_kinds_papers_and_measures(text):
-    for heading in (
-        *(f"## Kind of task: {kind}" for kind in KINDS),
-        *(f"## Model sections of {paper}" for paper in papers()),
-    ):
-        assert f"\n{heading}\n" in text
+    assert all(f"\n## Kind of task: {kind}\n" in text for kind in KINDS)
+    assert all(f"\n## Model sections of {paper}\n" in text for paper in papers())
     assert [name for name in MEASURES if f"\n| `{name}` |" not in text] == []
 
 

@@ -24,30 +24,23 @@ def trained(tmp_path_factory):
     return folder
 
 
-def other_checkout(trained: Path, folder: Path) -> Path:
-    subprocess.run(["git", "clone", "-q", str(trained), str(folder)], check=True)
-    assert not list(folder.glob("runs/smoke/*/*/train/seed1/checkpoints"))
-    return folder
-
-
 def weights(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.glob("runs/smoke/*/*/train/seed*/checkpoints/*.ckpt"))
-    }
+    paths = folder.glob("runs/smoke/*/*/train/seed*/checkpoints/*.ckpt")
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
 def pulled(trained: Path, folder: Path, *remote: str) -> None:
     """Push from one checkout and pull into another; nothing is trained there, and all is equal byte for byte."""
-    other = other_checkout(trained, folder)
-    for each in (trained, other):
+    subprocess.run(["git", "clone", "-q", str(trained), str(folder)], check=True)
+    assert not weights(folder)
+    for each in (trained, folder):
         dvc(each, "remote", "add", "--local", "--force", "--default", "team", remote[0])
         for name, value in zip(remote[1::2], remote[2::2], strict=True):
             dvc(each, "remote", "modify", "--local", "team", name, value)
     assert "pushed" in dvc(trained, "push")
-    dvc(other, "pull")
-    assert weights(other) == weights(trained) != {}
-    assert [stage for stage in stages_run(dvc(other, "repro")) if stage.startswith(("train", "evaluate"))] == []
+    dvc(folder, "pull")
+    assert weights(folder) == weights(trained) != {}
+    assert [stage for stage in stages_run(dvc(folder, "repro")) if stage.startswith(("train", "evaluate"))] == []
 
 
 def test_through_a_folder(trained, tmp_path):

@@ -125,9 +125,8 @@ def test_a_scale_without_a_report_is_refused_with_the_command_that_makes_it(scal
 
 
 def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path, monkeypatch):
-    scale, paper, entry = next(
-        each for each in entries(project) if each[0] == "quick" and each[2]["verdict"] == "reproduced"
-    )
+    found = {(scale, entry["verdict"]): (scale, paper, entry) for scale, paper, entry in entries(project)}
+    scale, paper, entry = found["quick", "reproduced"]
     (tmp_path / "replications").symlink_to(project / "replications")
     other = entry | {"verdict": "contradicted", "how": "opposite", "scale": "bench", "statement": "Another one."}
     for each in (entry, other):

@@ -18,7 +18,6 @@ from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
 from tests.conftest import ROOT
-from tests.pipeline.scratch import change_yaml
 from tests.pipeline.toys import SEEDS, TOYS, Paper, enter, write_project
 
 ATTENTIVE = {"translation": "Translator", "language": "Reader"}
@@ -188,7 +187,6 @@ REFUSED = [
     *((kind, "  \n", "the input is empty; give ") for kind in TOYS),
     *((kind, "xyzzy plugh", "knows no word of the input") for kind in ("translation", "classification", "language")),
     ("translation", " ".join([WORD] * 90), "the input has 90 symbols, but the longest test sentence"),
-    ("classification", " ".join([WORD] * 90), "the input has 90 symbols"),
     ("classification", "test:999999", "the numbers go from test:0 to test:"),
     ("captioning", "none.png", "there is no file"),
     ("captioning", "test:8", "the numbers go from test:0 to test:7"),
@@ -264,10 +262,7 @@ def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeyp
     enter(root, monkeypatch)
     (root / "runs" / "smoke" / paper.name / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
     assert "has no trained model of seed 3 at" in tried(capsys, paper, "a", "--seed", "3", status=2)
-    change_yaml(
-        root / "replications" / paper.name / "smoke" / "params.yaml",
-        lambda content: content["variants"]["long"].update(model={"size": 13}),
-    )
+    Paper("translation", root).change_variant("long", model={"size": 13})
     word = first_line(paper, "source").split()[0]
     assert "are of another model than its settings" in tried(capsys, paper, word, status=2)
 

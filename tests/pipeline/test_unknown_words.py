@@ -10,10 +10,8 @@ from shared.pipeline.__main__ import main
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.toys import SMOKE, Paper, contents
 
-TEXTS = {
-    "translation": ("source", "target"), "classification": ("text",), "captioning": ("captions",),
-    "language": ("text",),
-}  # fmt: skip
+TEXT = ("text",)
+TEXTS = {"translation": ("source", "target"), "classification": TEXT, "captioning": ("captions",), "language": TEXT}
 """Kind of task to the columns whose words become symbols; the symbols of sequences are fixed in the code."""
 MORE = {"translation": {"corpus": {"dictionary": True}, "decoding": {"beam": 2, "no_unknown": True}}}
 """Settings of a kind that do something about unknown words."""

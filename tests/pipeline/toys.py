@@ -1,7 +1,5 @@
 """A project of toy papers, one of each kind of task, made of files as real papers are: workers import them."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -99,9 +97,11 @@ class Toy:
     after: str = "fetched"
 
 
-def _training(rate, batch, **more):
-    optimizer = {"name": "adam", "learning_rate": rate}
-    return {"updates": UPDATES, "batch": batch, "optimizer": optimizer, "validate_every": EVERY} | more
+def _task(corpus, rate, batch, evaluation, *, more=None, **training):
+    """The sections of a task, whose training these settings change."""
+    training = {"updates": UPDATES, "batch": batch, "validate_every": EVERY} | training
+    training["optimizer"] = {"name": "adam", "learning_rate": rate}
+    return {"corpus": corpus, "training": training, "evaluation": evaluation} | (more or {})
 
 
 def _generated(task, languages, splits, **parameters):
@@ -110,94 +110,63 @@ def _generated(task, languages, splits, **parameters):
     return {"languages": languages, "sources": [source], "splits": dict.fromkeys(splits, "made up")}
 
 
+def _words(size):
+    return {"kind": "words", "size": size}
+
+
 TOYS = {
     "translation": Toy(
-        models="tests.tasks.translation.toy_translator",
-        task={
-            "corpus": {
-                "source": "source", "target": "target", "tokenizer": {"kind": "words", "size": 16},
-                "test": ["test", "test_long"],
-            },
-            "training": _training(0.05, {"sentences": 20}),
-            "decoding": {"beam": 2},
-            "evaluation": {"bleu": "none"},
-        },
-        card=_generated(
+        "tests.tasks.translation.toy_translator",
+        _task({"source": "source", "target": "target", "tokenizer": _words(16), "test": ["test", "test_long"]},
+              0.05, {"sentences": 20}, {"bleu": "none"}, more={"decoding": {"beam": 2}}),
+        _generated(
             "adjacent_swap", {"source": "made-up words", "target": "their translations"},
             {"test": ([3, 6], 12), "test_long": ([7, 9], 6), "valid": ([3, 6], 10), "train": ([3, 6], 80)},
             seed=1, nouns=4, adjectives=3, others=3,
         ),
-        metric="nll_per_token", token="word", otherwise={"heatmaps": 1},
-        reprepared={"max_words": 5}, count={"test": 12, "test_long": 6},
+        "nll_per_token", "word", {"heatmaps": 1}, {"max_words": 5}, {"test": 12, "test_long": 6},
     ),
     "classification": Toy(
-        models="tests.tasks.classification.toy_classifiers",
-        task={
-            "corpus": {
-                "tokenizer": {"kind": "words", "size": 40}, "evidence": "evidence", "test": ["test", "test_hard"],
-            },
-            "training": _training(0.05, {"sentences": 10}),
-            "evaluation": {"heatmaps": 2},
-        },
-        card=_generated(
+        "tests.tasks.classification.toy_classifiers",
+        _task({"tokenizer": _words(40), "evidence": "evidence", "test": ["test", "test_hard"]},
+              0.05, {"sentences": 10}, {"heatmaps": 2}),
+        _generated(
             "evidence", {"text": "made-up words", "label": "a value", "evidence": "places"},
             {"test": ([8, 12], 15), "test_hard": ([13, 16], 5), "valid": ([8, 12], 12), "train": ([8, 12], 80)},
             seed=1, keys=1, decoys=1, values=2, key_forms=1, value_forms=2, fillers=6, gap=1, distractors=[0, 1],
             bare=[0, 1],
         ) | {"compared": ["text"]},
-        metric="cross_entropy", token="text", otherwise={"heatmaps": 1},
-        reprepared={"max_tokens": 9}, count={"test": 15, "test_hard": 5},
+        "cross_entropy", "text", {"heatmaps": 1}, {"max_tokens": 9}, {"test": 15, "test_hard": 5},
     ),
     "captioning": Toy(
-        models="tests.tasks.captioning.squares",
-        task={
-            "corpus": {
-                "encoder": {"name": "efficientnet-lite0", "layer": "block15"},
-                "tokenizer": {"kind": "words", "size": 40}, "test": ["test", "pairs"], "images": {"train": 24},
-            },
-            "training": _training(0.03, {"sentences": 12}),
-            "evaluation": {"heatmaps": 2, "metrics": ["bleu"]},
-        },
-        card=None, metric="nll_per_token", token="word", otherwise={"beam": 2}, reprepared={"max_words": 9},
-        count={name: squares.SPLITS[name] for name in ("test", "pairs")}, after="features",
+        "tests.tasks.captioning.squares",
+        _task({"encoder": {"name": "efficientnet-lite0", "layer": "block15"}, "tokenizer": _words(40),
+               "test": ["test", "pairs"], "images": {"train": 24}},
+              0.03, {"sentences": 12}, {"heatmaps": 2, "metrics": ["bleu"]}),
+        None, "nll_per_token", "word", {"beam": 2}, {"max_words": 9},
+        {name: squares.SPLITS[name] for name in ("test", "pairs")}, after="features",
     ),
     "language": Toy(
-        models="tests.tasks.language.toy_language_models",
-        task={
-            "corpus": {
-                "recalls": "recall", "tokenizer": {"kind": "words", "size": 20}, "test": ["test", "test_other"],
-            },
-            "training": _training(0.02, {"sentences": 6, "length": 8}, memory=8),
-            "evaluation": {
-                "length": 10, "reach": {"memory": 10}, "columns": 3, "block": 50, "memories": [0, 20],
-                "samples": {"prompt": 12, "length": 9},
-            },
-        },
-        card=toy_language_models.CARD, metric="word_perplexity", token="word", otherwise={"length": 7},
-        reprepared={"test": ["test"]}, count=None,
+        "tests.tasks.language.toy_language_models",
+        _task({"recalls": "recall", "tokenizer": _words(20), "test": ["test", "test_other"]},
+              0.02, {"sentences": 6, "length": 8},
+              {"length": 10, "reach": {"memory": 10}, "columns": 3, "block": 50, "memories": [0, 20],
+               "samples": {"prompt": 12, "length": 9}}, memory=8),
+        toy_language_models.CARD, "word_perplexity", "word", {"length": 7}, {"test": ["test"]}, None,
     ),
     "sequences": Toy(
-        models="tests.tasks.sequences.toy_sequence_models",
-        task={
-            "corpus": {
-                "of": "copies", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
-                "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10},
-            },
-            "training": _training(0.03, {"sentences": 10}),
-            "evaluation": {"tokens": 60},
-        },
-        card=toy_sequence_models.CARD, metric="perplexity", token="symbol", otherwise={"tokens": 11},
-        reprepared={"shortest": 3}, count={"test": 15, "test_other": 10},
+        "tests.tasks.sequences.toy_sequence_models",
+        _task({"of": "copies", "shortest": 2, "longest": 4, "test": ["test", "test_other"],
+               "sequences": {"train": 90, "valid": 20, "test": 15, "test_other": 10}},
+              0.03, {"sentences": 10}, {"tokens": 60}),
+        toy_sequence_models.CARD, "perplexity", "symbol", {"tokens": 11}, {"shortest": 3},
+        {"test": 15, "test_other": 10},
     ),
     "sets": Toy(
-        models="tests.tasks.sets.toy_sets",
-        task={
-            "corpus": {"asked": "number", "numbers": 1, "sizes": [1, 6], "test": ["test", "test_other"]},
-            "training": _training(0.03, {"sentences": 10}),
-            "evaluation": {},
-        },
-        card=toy_sets.CARD, metric="absolute_error", token="set", otherwise={"batch": 4},
-        reprepared={"sizes": [1, 7]}, count={"test": 15, "test_other": 10},
+        "tests.tasks.sets.toy_sets",
+        _task({"asked": "number", "numbers": 1, "sizes": [1, 6], "test": ["test", "test_other"]},
+              0.03, {"sentences": 10}, {}),
+        toy_sets.CARD, "absolute_error", "set", {"batch": 4}, {"sizes": [1, 7]}, {"test": 15, "test_other": 10},
     ),
 }  # fmt: skip
 
@@ -259,30 +228,22 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
         "from tests.pipeline.toys import Breaking\n\nREPLICATION = Breaking(settings, Toy)\n"
     )
     (home / "report.py").write_text("FIGURES = ()\n")
-    write_yaml(home / "paper.yaml", {
-        "short": "Toy", "title": "T", "authors": ["A"], "venue": "V", "year": 2019, "url": "https://example.org",
-    })  # fmt: skip
+    facts = {"short": "Toy", "title": "T", "authors": ["A"], "venue": "V", "year": 2019, "url": "https://example.org"}
+    write_yaml(home / "paper.yaml", facts)
+    primary = {"kind": "less", "metric": toy.metric, "variants": ["long", "short"], "scale": "log", "relevant": 1.05}
     write_yaml(home / "claims.yaml", {"claims": [{
         "id": "T-C1", "statement": "Longer training helps.", "where": "nowhere", "in_paper": {"text": "none"},
-        "primary": {
-            "kind": "less", "metric": toy.metric, "variants": ["long", "short"], "relevant": 1.05, "because": "a test",
-            "scale": "log",
-        },
+        "primary": primary | {"because": "a test"},
     }]})  # fmt: skip
-    short = {"updates": 2, "validate_every": 1}
+    short = {"task": "task", "training": {"updates": 2, "validate_every": 1}}
     names = ("long", "short", "elsewhere", "unread")
     write_yaml(home / "variants.yaml", {"kind": kind, "variants": {name: {} for name in names}})
     corpus = {"dataset": home.name, **toy.task["corpus"]}
     write_yaml(home / "smoke" / "params.yaml", {
         "paper": home.name, "scale": "smoke", "deviations": ["It is a toy."],
         "features": ["task"] if toy.after == "features" else [],
-        "tasks": {"task": {
-            "after": toy.after, **toy.task, "corpus": corpus, "model": {"size": 12}, "seeds": SEEDS,
-        }},
-        "variants": {
-            "long": {"task": "task"}, "short": {"task": "task", "training": short},
-            "elsewhere": {"task": "task", "training": short},
-        },
+        "tasks": {"task": {"after": toy.after, **toy.task, "corpus": corpus, "model": {"size": 12}, "seeds": SEEDS}},
+        "variants": {"long": {"task": "task"}, "short": short, "elsewhere": dict(short)},
         "others": [], "left_out": {"reasons": [{"because": LEFT_OUT, "variants": ["unread"]}]},
     })  # fmt: skip
 
@@ -312,6 +273,9 @@ class Paper:
 
     def change(self, section, **values):
         change_yaml(self.settings, lambda content: content["tasks"]["task"][section].update(values))
+
+    def change_variant(self, variant, **sections):
+        change_yaml(self.settings, lambda content: content["variants"][variant].update(sections))
 
     def breaks(self, how, seed, batch=EVERY + 5):
         write_yaml(self.root / BREAKS, {"how": how, "seed": seed, "batch": batch})
