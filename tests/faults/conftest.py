@@ -1,7 +1,5 @@
 """How many kills, and which; undisturbed papers of all kinds, made once."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Stages that are killed at random moments, and what is asked of them afterwards."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """What a project's files hold, as hashes, less the few fields that say how long something took or when it was."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

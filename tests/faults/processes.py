@@ -1,7 +1,5 @@
 """Which processes there are, by /proc, and how one is started whose whole group can be killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

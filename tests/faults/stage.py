@@ -6,8 +6,6 @@ folder or null}``, and answers ``{"pid": …}`` at once and ``{"pid": …, "stat
 server of such a child is forked too, instead of started.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Two processes that would write the same files: one waits or is refused, and no byte is another."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -33,21 +31,17 @@ def held(paper: Undisturbed, stage: str) -> Iterator[Started]:
 
 
 @pytest.mark.parametrize(("first", "second"), [("train", "train"), ("train", "evaluate"), ("evaluate", "train")])
-def test_a_second_process_that_would_make_the_same_runs_is_refused(
-    first: str, second: str, undisturbed: Papers
-) -> None:
+def test_a_second_process_that_would_make_the_same_runs_is_refused(first, second, undisturbed):
     paper = undisturbed(KIND)
     paper.reach(first)
     with held(paper, first) as started:
         said = paper.run(paper.command(second), status=2)
-        assert said == (
-            f"error: the runs of {paper.name}.long at smoke scale are being made by process {started.pid} on "
-            f"{os.uname().nodename}; wait until it has ended, or end it first.\n"
-        )
+        assert said.startswith(f"error: the runs of {paper.name}.long at smoke scale are being made by process ")
+        assert f"process {started.pid} on {os.uname().nodename};" in said
     assert paper.differences(first) == []
 
 
-def test_who_holds_a_lock_and_is_killed_gives_it_back(undisturbed: Papers) -> None:
+def test_who_holds_a_lock_and_is_killed_gives_it_back(undisturbed):
     paper = undisturbed(KIND)
     paper.reach("train")
     started = paper.start(paper.command("train"))
@@ -59,7 +53,7 @@ def test_who_holds_a_lock_and_is_killed_gives_it_back(undisturbed: Papers) -> No
     assert paper.differences("train") == []
 
 
-def test_two_that_fetch_the_same_both_get_it(undisturbed: Papers) -> None:
+def test_two_that_fetch_the_same_both_get_it(undisturbed):
     paper = undisturbed(KIND)
     for pause in (0.0, 0.01, 0.02, 0.04):
         paper.reach("fetch")
@@ -71,7 +65,7 @@ def test_two_that_fetch_the_same_both_get_it(undisturbed: Papers) -> None:
 
 
 @pytest.mark.parametrize("stage", ["prepare", "report"])
-def test_two_that_make_the_same_do_not_spoil_it(stage: str, undisturbed: Papers) -> None:
+def test_two_that_make_the_same_do_not_spoil_it(stage, undisturbed):
     paper = undisturbed(KIND)
     paper.reach(stage)
     both = [paper.start(paper.command(stage)) for _ in range(2)]

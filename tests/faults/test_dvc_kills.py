@@ -1,7 +1,5 @@
 """The real DVC is killed, alone or with what it has started: nothing trains on, no lock stays, no byte is another."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil
@@ -66,9 +64,7 @@ def pipeline(undisturbed: Callable[[str], Undisturbed]) -> Pipeline:
 
 
 @pytest.mark.parametrize(("number", "target"), [*FEW, *MORE])
-def test_a_killed_dvc_leaves_no_process_and_no_lock(
-    number: signal.Signals, target: str, pipeline: Pipeline, request: pytest.FixtureRequest
-) -> None:
+def test_a_killed_dvc_leaves_no_process_and_no_lock(number, target, pipeline, request):
     if (number, target) in MORE and not request.config.getoption("--kills", default=0):
         pytest.skip("one of many kills, made with --kills")
     seed = request.config.getoption("--seed", default=7)
@@ -91,7 +87,7 @@ def test_a_killed_dvc_leaves_no_process_and_no_lock(
     assert pipeline.differences() == []
 
 
-def test_a_second_dvc_says_what_it_waits_for(pipeline: Pipeline) -> None:
+def test_a_second_dvc_says_what_it_waits_for(pipeline):
     first = pipeline.start("first")
     pipeline.when_it_trains(first)
     trains = {pid: command for pid, command in inside(pipeline.project).items() if "shared.pipeline train" in command}

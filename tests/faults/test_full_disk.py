@@ -1,7 +1,5 @@
 """A disk that is full or cannot be written: one sentence, nothing lost, and the same command continues."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -91,7 +89,7 @@ def assert_intact(kept: dict[Path, bytes]) -> None:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_full_disk_is_one_sentence_and_the_same_command_continues(stage: str, disk: Undisturbed) -> None:
+def test_a_full_disk_is_one_sentence_and_the_same_command_continues(stage, disk):
     put(disk, f"before {stage}")
     filler = fill(disk.project)
     assert_one_sentence(disk.run(disk.command(stage), status=2), "is full", "No space left on device")
@@ -101,9 +99,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_continues(stage: str, 
 
 
 @pytest.mark.parametrize("left", [0.5, 0.9])
-def test_a_disk_that_becomes_full_while_training_leaves_the_last_good_checkpoint(
-    left: float, disk: Undisturbed
-) -> None:
+def test_a_disk_that_becomes_full_while_training_leaves_the_last_good_checkpoint(left, disk):
     kept = begun(disk, lambda: put(disk, "before train"))
     filler = fill(disk.project, int(left * max(map(len, kept.values()))))
     assert_one_sentence(disk.run(disk.command("train"), status=2), "is full", "No space left on device")
@@ -114,7 +110,7 @@ def test_a_disk_that_becomes_full_while_training_leaves_the_last_good_checkpoint
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_folder_that_cannot_be_written_is_one_sentence(stage: str, disk: Undisturbed) -> None:
+def test_a_folder_that_cannot_be_written_is_one_sentence(stage, disk):
     put(disk, f"before {stage}")
     remount = ["mount", "-o", "remount,{}", str(disk.project)]
     subprocess.run([word.format("ro") for word in remount], check=True)
@@ -125,7 +121,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(stage: str, disk: Undis
     assert disk.differences(stage) == []
 
 
-def test_a_checkpoint_that_may_not_become_so_large_leaves_the_last_good_one(undisturbed: Papers) -> None:
+def test_a_checkpoint_that_may_not_become_so_large_leaves_the_last_good_one(undisturbed):
     paper = undisturbed(KIND)
     paper.reach("train")
     kept = begun(paper, lambda: paper.restore("before train"))
@@ -136,7 +132,7 @@ def test_a_checkpoint_that_may_not_become_so_large_leaves_the_last_good_one(undi
     assert paper.differences("train") == []
 
 
-def test_training_needs_no_room_on_the_disk_of_temporary_files(undisturbed: Papers, tmp_path: Path) -> None:
+def test_training_needs_no_room_on_the_disk_of_temporary_files(undisturbed, tmp_path):
     """A checkpoint that was written there would be copied, not moved, over the last one."""
     paper = undisturbed(KIND)
     paper.reach("train")

@@ -4,22 +4,17 @@ The few kills of the test suite are the same every time.
 ``python -m pytest tests/faults/test_kills.py -n 0 -s --kills 100 --seed 7`` makes more.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable
 
 import pytest
 
-from tests.faults.killing import Undisturbed, cases, kill
+from tests.faults.killing import cases, kill
 
 FEW = 9
 
 
 @pytest.mark.slow
-def test_a_killed_stage_is_made_again_to_the_same_bytes(
-    undisturbed: Callable[[str], Undisturbed], request: pytest.FixtureRequest
-) -> None:
+def test_a_killed_stage_is_made_again_to_the_same_bytes(undisturbed, request):
     count = request.config.getoption("--kills", default=0) or FEW
     table, kills, failures = Counter(), 0, []
     for case in cases(count, request.config.getoption("--seed", default=7)):

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -25,16 +24,15 @@ DVC = "import subprocess, sys; subprocess.run(sys.argv[1:])"
 
 @pytest.mark.parametrize("shell", ["sh", "bash", None])
 @pytest.mark.parametrize("stage", ["train@long", None])
-def test_a_stage_ends_with_its_dvc_alone(shell: str | None, stage: str | None, tmp_path: Path) -> None:
+def test_a_stage_ends_with_its_dvc_alone(shell, stage, tmp_path):
     if shell and shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
     program = tmp_path / "stage.py"
     program.write_text(STAGE)
     command = [shell, "-c", f"{sys.executable} {program}"] if shell else [sys.executable, str(program)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | ({"DVC_STAGE": stage} if stage else {})
-    with subprocess.Popen(
-        [sys.executable, "-c", DVC, *command], env=environment, stdout=subprocess.PIPE, text=True
-    ) as dvc:
+    started = [sys.executable, "-c", DVC, *command]
+    with subprocess.Popen(started, env=environment, stdout=subprocess.PIPE, text=True) as dvc:
         assert dvc.stdout is not None
         pid = int(dvc.stdout.readline())
         time.sleep(1.2)

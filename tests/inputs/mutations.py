@@ -1,7 +1,5 @@
 """Every shipped YAML, and every way in which a reader could get one field of it wrong."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Small raw files that every reader accepts, with the languages and options of a card."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma
@@ -105,9 +103,8 @@ def _idx(raw: Path) -> None:
 def _classified(raw: Path) -> None:
     _idx(raw)
     for name in "at":
-        (raw / f"{name}.classes").write_bytes(
-            b"\0\0\x08\x01" + struct.pack(">I", 20) + bytes(i % 10 for i in range(20))
-        )
+        classes = bytes(i % 10 for i in range(20))
+        (raw / f"{name}.classes").write_bytes(b"\0\0\x08\x01" + struct.pack(">I", 20) + classes)
 
 
 def _cifar(raw: Path) -> None:
@@ -151,27 +148,19 @@ def _files(raw: Path) -> None:
     (raw / "weights.npz").write_bytes(gzip.compress(b"weights"))
 
 
-_PARTS = {
-    split: [{language: f"{split}.{language}{suffix}" for language in ("en", "de")}]
-    for split, suffix in zip(SPLITS, ("", ".sgm", ".tags"), strict=True)
-}
+_SUFFIXES = dict(zip(SPLITS, ("", ".sgm", ".tags"), strict=True))
+_PARTS = {split: [{own: f"{split}.{own}{suffix}" for own in ("en", "de")}] for split, suffix in _SUFFIXES.items()}
 _SCENES = {"train": 8, "valid": 2, "test": 2, "test_combinations": 2, "test_pictures": 2}
 CASES = [
     Case("bible", ["en", "fr"], {"translations": {"en": "k", "fr": "l"}}, _bible),
-    Case(
-        "bible_alignments", ["grc", "en"],
-        {"translations": {"en_web": "k"}, "valid_percent": 20, "test_percent": 20}, _alignments,
-    ),
-    Case(
-        "fasta", ["sequence", "name"],
-        {"file": "a", "jaccard": 0.5, "containment": 0.9, "valid_percent": 20, "test_percent": 20,
-         "held_out": {"families": 1, "smallest": 1, "largest": 60}}, _fasta, ("sequence",),
-    ),
+    Case("bible_alignments", ["grc", "en"],
+         {"translations": {"en_web": "k"}, "valid_percent": 20, "test_percent": 20}, _alignments),
+    Case("fasta", ["sequence", "name"],
+         {"file": "a", "jaccard": 0.5, "containment": 0.9, "valid_percent": 20, "test_percent": 20,
+          "held_out": {"families": 1, "smallest": 1, "largest": 60}}, _fasta, ("sequence",)),
     Case("files", [], {}, _files),
-    Case(
-        "labelled", ["text", "label"],
-        {"parts": {"train": ["a.jsonl"], "valid": ["b.tab"], "test": ["c.jsonl.xz"]}}, _labelled, ("text",),
-    ),
+    Case("labelled", ["text", "label"],
+         {"parts": {"train": ["a.jsonl"], "valid": ["b.tab"], "test": ["c.jsonl.xz"]}}, _labelled, ("text",)),
     Case("parallel", ["en", "de"], {"parts": _PARTS}, _parallel),
     Case("photos", ["captions", "photo"], {"captions": ["dataset.json"]}, _photos),
     Case("pixel_texts", ["text", "label"], {"train": ["a", "a.classes"], "test": ["t", "t.classes"], "valid": 3},
@@ -179,13 +168,9 @@ CASES = [
     Case("pixels", [], {"format": "idx", "train": ["a"], "test": ["t"], "valid": 3}, _idx),
     Case("pixels", [], {"format": "cifar", "train": ["a"], "test": ["t"], "valid": 3}, _cifar),
     Case("running_text", [], {"parts": {split: [{"file": split}] for split in SPLITS}}, _running),
-    Case(
-        "scenes", ["captions", "mentions", "boxes", "scene"],
-        {"seed": 3, "kinds": {"animal": ["mammal"], "tool": ["hand"]}, "held_out_percent": 20, "numbers": [2, 4, 4],
-         "combinations": 4, "sizes": [48], "captions": 2, "scenes": _SCENES}, _scenes,
-    ),
-    Case(
-        "treebank", ["words", "tree"],
-        {"folder": "wsj", "sections": {split: [f"0{i}"] for i, split in enumerate(SPLITS)}}, _treebank, ("words",),
-    ),
+    Case("scenes", ["captions", "mentions", "boxes", "scene"],
+         {"seed": 3, "kinds": {"animal": ["mammal"], "tool": ["hand"]}, "held_out_percent": 20, "numbers": [2, 4, 4],
+          "combinations": 4, "sizes": [48], "captions": 2, "scenes": _SCENES}, _scenes),
+    Case("treebank", ["words", "tree"],
+         {"folder": "wsj", "sections": {split: [f"0{i}"] for i, split in enumerate(SPLITS)}}, _treebank, ("words",)),
 ]  # fmt: skip

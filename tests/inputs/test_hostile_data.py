@@ -3,8 +3,6 @@
 ``--hypothesis-profile=fuzz`` damages the files of each reader 2,000 times instead of 40.
 """
 
-from __future__ import annotations
-
 import csv
 import random
 import re

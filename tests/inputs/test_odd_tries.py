@@ -1,10 +1,6 @@
 """What people give to the command ``try``: pictures of any form, paths, numbers and any text."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,13 +15,11 @@ from tests.pipeline.toys import enter
 
 
 @pytest.fixture
-def tried(
-    made: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str, str], tuple[int, str]]:
+def tried(made, monkeypatch, capsys):
     """From a kind and an input to the exit status and what is printed, an error without the word that begins it."""
     monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
 
-    def asked(kind: str, text: str) -> tuple[int, str]:
+    def asked(kind, text):
         enter(made(kind), monkeypatch)
         capsys.readouterr()
         status = main(["try", f"toy_{kind}.short", "--scale", "smoke", "--", text])
@@ -37,7 +31,7 @@ def tried(
 
 @EXAMPLES
 @given(drawn=pictures(), cut=st.none() | st.integers(0, 60))
-def test_a_picture_of_any_form_has_a_caption_and_what_is_none_is_refused(drawn, cut, tried, tmp_path_factory) -> None:
+def test_a_picture_of_any_form_has_a_caption_and_what_is_none_is_refused(drawn, cut, tried, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "picture.png"
     content = b"" if cut == 0 else drawn[0] if cut is None else drawn[0][:-cut]
     path.write_bytes(content)
@@ -51,17 +45,14 @@ def test_a_picture_of_any_form_has_a_caption_and_what_is_none_is_refused(drawn, 
         assert "Output" in printed
 
 
-NUMBERS = st.sampled_from(
-    ["3", "1 4", "3,1,4", " 2\n6\t", "003", "٣ 1", "8", "-1 2", "1.5", "1e3", "1;2", "9" * 5_000, "3 " * 9_000]
-)
-ASKED = st.lists(
-    PIECE | NUMBERS | NAME | st.sampled_from(["test:", "/", "~", "a\0b", "\udce9", "https://e.org/a.png"]), max_size=3
-)
+NUMBERS = ["3", "1 4", "3,1,4", " 2\n6\t", "003", "٣ 1", "8", "-1 2", "1.5", "1e3", "1;2", "9" * 5_000, "3 " * 9_000]
+PATHS = ["test:", "/", "~", "a\0b", "\udce9", "https://e.org/a.png"]
+ASKED = st.lists(PIECE | st.sampled_from(NUMBERS) | NAME | st.sampled_from(PATHS), max_size=3)
 
 
 @EXAMPLES
 @given(kind=st.sampled_from(["captioning", "sequences", "translation"]), asked=ASKED.map("".join))
-def test_any_other_input_is_answered_or_refused_in_a_sentence(kind, asked, tried) -> None:
+def test_any_other_input_is_answered_or_refused_in_a_sentence(kind, asked, tried):
     status, printed = tried(kind, asked)
     numbers = re.fullmatch(r"\s*\d+([\s,]+\d+)*\s*", asked) and [int(each) for each in re.findall(r"\d{1,9}", asked)]
     if kind == "sequences":

@@ -4,8 +4,6 @@ A refusal is one sentence with the file and the key. ``REPLICATIONS_ALL_MUTATION
 half an hour; without it a sample is tried, evenly from all kinds of file and mistake.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random
