@@ -45,13 +45,10 @@ def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
         load_results(runs, None, ["c"])
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda rows: rows[:5] + rows[6:], "a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"),
-        (lambda rows: rows[:-2], "there are 10, not 12"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    (lambda rows: rows[:5] + rows[6:], "a, seed 2 cannot be paired: example 5 is 'test-6', not 'test-5'"),
+    (lambda rows: rows[:-2], "there are 10, not 12"),
+])  # fmt: skip
 def test_seeds_with_other_examples_are_refused(runs, change, said):
     rewrite_examples(runs / "a/evaluation/seed2/examples.jsonl.gz", change)
     with pytest.raises(ReplicationError, match=said):

@@ -40,31 +40,28 @@ LOG = PRIMARY | {"scale": "log", "relevant": 1.1}
 TWO = "'primary': give two 'variants', or one and the number to compare it with as 'than'."
 
 
-@pytest.mark.parametrize(
-    ("comparison", "message"),
-    [
-        (without(PRIMARY, "because"), "'primary': it decides, and must say why 'relevant' matters, as 'because'."),
-        (without(PRIMARY, "relevant"), "primary.relevant is missing; give the smallest effect that matters"),
-        (PRIMARY | {"than": 1.0}, TWO),
-        (PRIMARY | {"variants": ["a"]}, TWO),
-        (PRIMARY | {"variants": ["a", "a"]}, "'primary': the variants that are compared must differ."),
-        (PRIMARY | {"scale": "log"}, "'primary': on the log scale 'relevant' is a ratio above 1, not 1."),
-        (LOG | {"variants": ["a"], "than": 0.0}, "'primary': on the log scale 'than' must be positive."),
-        (LOG | {"over": {"bins": 3}}, "'primary': 'over' and 'scale: log' do not go together."),
-        (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
-        (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
-        (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),
-        (CORRELATION | {"variants": [*SIX, "a"]}, "'primary': the variants that are compared must differ."),
-        (CORRELATION | {"over": {"bins": 3}}, "'primary': a correlation has neither 'scale: log' nor 'over'."),
-        (PRIMARY | {"learned": {"exempt": ""}}, "'primary.learned.exempt': string should have at least 1 character"),
-        (PRIMARY | {"at": {"huge": {}}}, "primary.at: 'huge' is no scale."),
-        (PRIMARY | {"at": {"all": {}}}, "primary.at: 'all' is no scale."),
-        (PRIMARY | {"kind": "bigger"}, "'greater', 'less', 'equal', 'rises', 'falls', 'correlation'"),
-        (PRIMARY | {"kind": "rises"}, "at least 3"),
-        (CORRELATION | {"variants": SIX[:5]}, "at least 6"),
-        (PRIMARY | {"variants": [*SIX]}, "at most 2"),
-    ],
-)
+@pytest.mark.parametrize(("comparison", "message"), [
+    (without(PRIMARY, "because"), "'primary': it decides, and must say why 'relevant' matters, as 'because'."),
+    (without(PRIMARY, "relevant"), "primary.relevant is missing; give the smallest effect that matters"),
+    (PRIMARY | {"than": 1.0}, TWO),
+    (PRIMARY | {"variants": ["a"]}, TWO),
+    (PRIMARY | {"variants": ["a", "a"]}, "'primary': the variants that are compared must differ."),
+    (PRIMARY | {"scale": "log"}, "'primary': on the log scale 'relevant' is a ratio above 1, not 1."),
+    (LOG | {"variants": ["a"], "than": 0.0}, "'primary': on the log scale 'than' must be positive."),
+    (LOG | {"over": {"bins": 3}}, "'primary': 'over' and 'scale: log' do not go together."),
+    (PRIMARY | {"over": {"bins": [[1, 5]]}}, "'primary.over': a slope needs at least two bins."),
+    (PRIMARY | {"doubled": ["a"]}, "'primary': 'doubled' must name as many variants as 'variants': 2."),
+    (CORRELATION | {"than": 0.7}, "'primary': no correlation is 1 or more; lower 'than' or 'relevant'."),
+    (CORRELATION | {"variants": [*SIX, "a"]}, "'primary': the variants that are compared must differ."),
+    (CORRELATION | {"over": {"bins": 3}}, "'primary': a correlation has neither 'scale: log' nor 'over'."),
+    (PRIMARY | {"learned": {"exempt": ""}}, "'primary.learned.exempt': string should have at least 1 character"),
+    (PRIMARY | {"at": {"huge": {}}}, "primary.at: 'huge' is no scale."),
+    (PRIMARY | {"at": {"all": {}}}, "primary.at: 'all' is no scale."),
+    (PRIMARY | {"kind": "bigger"}, "'greater', 'less', 'equal', 'rises', 'falls', 'correlation'"),
+    (PRIMARY | {"kind": "rises"}, "at least 3"),
+    (CORRELATION | {"variants": SIX[:5]}, "at least 6"),
+    (PRIMARY | {"variants": [*SIX]}, "at most 2"),
+])  # fmt: skip
 def test_a_comparison_that_cannot_decide_is_refused(tmp_path, comparison, message):
     found = refusal(tmp_path, content(primary=comparison))
     assert found.startswith("T99-C1: ")
@@ -83,41 +80,35 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
     assert load(tmp_path, said | {"different_here": {"bench": "It is big."}}).claims[0].different_here is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"in_short": "word " * 13}, "in_short is 13 words long; say it in at most 12."),
-        ({"identities": [IDENTITY]}, "give 'primary' or 'identities', not both."),
-        ({"primary": None}, NOTHING),
-        ({"primary": None, "not_decided": {"quick": "too small"}}, NOTHING),
-        ({"not_decided": {"huge": "too big"}}, "not_decided: 'huge' is no scale."),
-        ({"different_here": {"huge": "It is big."}}, "different_here: 'huge' is no scale."),
-        ({"different_here": {"quick": ""}}, "different_here.quick: give a sentence, not ''."),
-        ({"supporting": [without(PRIMARY, "name")]}, "every supporting comparison and identity needs a 'name'."),
-        ({"supporting": [PRIMARY | {"name": "x"}] * 2}, "the names of a claim's comparisons must differ."),
-        ({"supporting": [PRIMARY]}, "the names of a claim's comparisons must differ."),
-        ({"primary": None, "identities": [BARE]}, "'identities.0': give either 'value' or 'at_most'."),
-        ({"primary": None, "identities": [IDENTITY, "count"]}, "'identities.1': input should be a valid dictionary"),
-        ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
-        ({"parts": [{"says": "so"}]}, "'parts.0': give 'by', the name of a comparison, or 'not_tested', why"),
-        ({"supporting": [BARELY], "parts": [{"says": "so", "by": "x"}]}, "'x': it decides, and must say why"),
-        ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
-        ({"parts": [{"says": "so", "by": {"bnch": "primary"}}]}, "parts: there is no scale 'bnch' (did you mean"),
-        ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"in_short": "word " * 13}, "in_short is 13 words long; say it in at most 12."),
+    ({"identities": [IDENTITY]}, "give 'primary' or 'identities', not both."),
+    ({"primary": None}, NOTHING),
+    ({"primary": None, "not_decided": {"quick": "too small"}}, NOTHING),
+    ({"not_decided": {"huge": "too big"}}, "not_decided: 'huge' is no scale."),
+    ({"different_here": {"huge": "It is big."}}, "different_here: 'huge' is no scale."),
+    ({"different_here": {"quick": ""}}, "different_here.quick: give a sentence, not ''."),
+    ({"supporting": [without(PRIMARY, "name")]}, "every supporting comparison and identity needs a 'name'."),
+    ({"supporting": [PRIMARY | {"name": "x"}] * 2}, "the names of a claim's comparisons must differ."),
+    ({"supporting": [PRIMARY]}, "the names of a claim's comparisons must differ."),
+    ({"primary": None, "identities": [BARE]}, "'identities.0': give either 'value' or 'at_most'."),
+    ({"primary": None, "identities": [IDENTITY, "count"]}, "'identities.1': input should be a valid dictionary"),
+    ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
+    ({"parts": [{"says": "so"}]}, "'parts.0': give 'by', the name of a comparison, or 'not_tested', why"),
+    ({"supporting": [BARELY], "parts": [{"says": "so", "by": "x"}]}, "'x': it decides, and must say why"),
+    ({"parts": [{"says": "so", "by": "primry"}]}, "it has no comparison 'primry' (did you mean 'primary'?)."),
+    ({"parts": [{"says": "so", "by": {"bnch": "primary"}}]}, "parts: there is no scale 'bnch' (did you mean"),
+    ({"control": "primry"}, "it has no comparison 'primry' (did you mean 'primary'?)."),
+])  # fmt: skip
 def test_a_claim_that_does_not_say_what_decides_it_is_refused(tmp_path, changes, message):
     assert refusal(tmp_path, content(**({"primary": PRIMARY} | changes))).startswith(f"T99-C1: {message}")
 
 
-@pytest.mark.parametrize(
-    ("floor", "message"),
-    [
-        (without(FLOOR, "at_least"), "'floors.words': give either 'at_most' or 'at_least'."),
-        (FLOOR | {"at_most": 30.0}, "'floors.words': give either 'at_most' or 'at_least'."),
-        (FLOOR | {"at": {"huge": None}}, "floors.words.at: 'huge' is no scale."),
-    ],
-)
+@pytest.mark.parametrize(("floor", "message"), [
+    (without(FLOOR, "at_least"), "'floors.words': give either 'at_most' or 'at_least'."),
+    (FLOOR | {"at_most": 30.0}, "'floors.words': give either 'at_most' or 'at_least'."),
+    (FLOOR | {"at": {"huge": None}}, "floors.words.at: 'huge' is no scale."),
+])  # fmt: skip
 def test_floors_that_say_too_little_are_refused(tmp_path, floor, message):
     assert refusal(tmp_path, content(primary=PRIMARY), floors={"words": floor}) == message
 

@@ -27,16 +27,13 @@ def check_of(decision, name):
 CEILING = {"metric": "score", "at_most": 5.0, "because": "the entropy is 4"}
 
 
-@pytest.mark.parametrize(
-    ("floor", "first", "second", "said", "verdict"),
-    [
-        (GOOD, [5, 6, 7, 8, 4.9], [9] * 5, "a: 4 of 5 learned, b: 5 of 5 learned", ""),
-        (GOOD, [5, 6, 7, 4, 4.9], [9] * 5, "a: 3 of 5 learned, b: 5 of 5 learned", "a did not learn"),
-        (GOOD, [9] * 5, [9] * 5, "a: 5 of 5 learned, b: 5 of 5 learned", ""),
-        (CEILING, [5, 4, 4, 4, 5.1], [6] * 5, "a: 4 of 5 learned, b: 0 of 5 learned", "b did not learn"),
-        (GOOD | {"exempt": {"b": "x"}}, [9] * 5, [1] * 5, "a: 5 of 5 learned, b: 0 of 5 learned (exempt)", ""),
-    ],
-)
+@pytest.mark.parametrize(("floor", "first", "second", "said", "verdict"), [
+    (GOOD, [5, 6, 7, 8, 4.9], [9] * 5, "a: 4 of 5 learned, b: 5 of 5 learned", ""),
+    (GOOD, [5, 6, 7, 4, 4.9], [9] * 5, "a: 3 of 5 learned, b: 5 of 5 learned", "a did not learn"),
+    (GOOD, [9] * 5, [9] * 5, "a: 5 of 5 learned, b: 5 of 5 learned", ""),
+    (CEILING, [5, 4, 4, 4, 5.1], [6] * 5, "a: 4 of 5 learned, b: 0 of 5 learned", "b did not learn"),
+    (GOOD | {"exempt": {"b": "x"}}, [9] * 5, [1] * 5, "a: 5 of 5 learned, b: 0 of 5 learned (exempt)", ""),
+])  # fmt: skip
 def test_four_in_five_seeds_must_reach_the_floor_but_of_a_variant_that_is_exempt(floor, first, second, said, verdict):
     counts = count_learned({"made": Floor(**floor)}, pair(first, second), (1, 2, 3, 4, 5))
     check = floor_check(comparison(), counts, ())
@@ -112,20 +109,17 @@ def curved(folder, half, end, scores=(6.0, 4.0)):
     return [first, trained(folder, "b", scores[1] - SPREAD, 2.0 + half - SPREAD, 1.0 + end - SPREAD)]
 
 
-@pytest.mark.parametrize(
-    ("half", "end", "passed"),
-    [
-        (0.5, 0.45, "yes"),
-        (0.5, 0.26, "yes"),
-        (0.5, 0.24, "no"),
-        (0.5, -0.4, "no"),
-        (-0.5, -0.1, "yes"),  # away from the other verdict
-        (-0.5, 0.4, "yes"),
-        (0.5, 1.5, "yes"),
-        (0.01, 0.0, "cannot be told"),
-        (0.0, 0.0, "cannot be told"),
-    ],
-)
+@pytest.mark.parametrize(("half", "end", "passed"), [
+    (0.5, 0.45, "yes"),
+    (0.5, 0.26, "yes"),
+    (0.5, 0.24, "no"),
+    (0.5, -0.4, "no"),
+    (-0.5, -0.1, "yes"),  # away from the other verdict
+    (-0.5, 0.4, "yes"),
+    (0.5, 1.5, "yes"),
+    (0.01, 0.0, "cannot be told"),
+    (0.0, 0.0, "cannot be told"),
+])  # fmt: skip
 def test_a_gap_that_has_shrunk_by_more_than_half_is_closing(tmp_path, half, end, passed):
     check = gap_check(comparison(), "reproduced", curved(tmp_path, half, end))
     said = f"the gap at half of the updates, {-half or 0:g}, cannot be told from none; it ended at 0"
@@ -171,16 +165,13 @@ def test_gaps_are_of_the_seeds_that_both_have_curves_of(tmp_path):
 SIX = tuple("abcdef")
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"learned": {"exempt": "late"}}, "late; at the end the gap is 0.20 times that at half of the updates"),
-        ({"variants": ("a",), "than": 1.0, "learned": {"exempt": "one side"}}, "one side"),
-        ({"variants": ("a",), "than": 1.0}, "there are no two sides"),
-        ({"kind": "correlation", "variants": SIX, "other": "x", "relevant": 0.3}, "there are no two sides"),
-        ({"metric": "alignment_accuracy", "relevant": 0.1}, "Alignment accuracy is not what training makes better"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"learned": {"exempt": "late"}}, "late; at the end the gap is 0.20 times that at half of the updates"),
+    ({"variants": ("a",), "than": 1.0, "learned": {"exempt": "one side"}}, "one side"),
+    ({"variants": ("a",), "than": 1.0}, "there are no two sides"),
+    ({"kind": "correlation", "variants": SIX, "other": "x", "relevant": 0.3}, "there are no two sides"),
+    ({"metric": "alignment_accuracy", "relevant": 0.1}, "Alignment accuracy is not what training makes better"),
+])  # fmt: skip
 def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said):
     row = comparison(**changes)
     runs = curved(tmp_path, 0.5, 0.1)[: len(row.compared())]
@@ -190,27 +181,24 @@ def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said
 EQUAL, LOG = {"kind": "equal"}, {"scale": "log", "relevant": 1.1}
 
 
-@pytest.mark.parametrize(
-    ("effect", "verdict", "by_seed", "passed", "changes"),
-    [
-        (2.0, "reproduced", [1.9, 2.0, 2.1], "yes", {}),
-        (2.0, "reproduced", [1.0, 1.0, 1.1], "yes", {}),
-        (2.0, "reproduced", [0.9, 1.0, 1.0], "no", {}),  # loses more than half
-        (2.0, "reproduced", [-2.0, -2.0, -2.0], "no", {}),  # changes sides
-        (2.0, "reproduced", [9.0, 9.0, 9.0], "yes", {}),
-        (0.1, "contradicted", [0.2, 0.3, 0.1], "yes", {}),
-        (0.1, "contradicted", [1.0, 1.1, 1.2], "no", {}),  # what matters comes with more updates
-        (-2.0, "contradicted", [-0.1, -0.1, -0.1], "yes", {}),  # no effect that matters still
-        (-2.0, "contradicted", [2.0, 2.0, 2.0], "no", {}),
-        (0.1, "reproduced", [0.5, 0.6, 0.7], "yes", EQUAL),
-        (0.1, "reproduced", [-1.5, -1.6, -1.7], "no", EQUAL),
-        (0.1, "contradicted", [-1.5, -1.6, -1.7], "yes", EQUAL),
-        (0.1, "contradicted", [0.5, 0.6, 0.7], "no", EQUAL),
-        (np.log(4.0), "reproduced", np.log([2.1, 2.1, 2.1]), "yes", LOG),  # half of a ratio is its root
-        (np.log(4.0), "reproduced", np.log([1.9, 1.9, 1.9]), "no", LOG),
-        (2.0, "reproduced", [-2.0, -2.0], "not asked", {}),
-    ],
-)
+@pytest.mark.parametrize(("effect", "verdict", "by_seed", "passed", "changes"), [
+    (2.0, "reproduced", [1.9, 2.0, 2.1], "yes", {}),
+    (2.0, "reproduced", [1.0, 1.0, 1.1], "yes", {}),
+    (2.0, "reproduced", [0.9, 1.0, 1.0], "no", {}),  # loses more than half
+    (2.0, "reproduced", [-2.0, -2.0, -2.0], "no", {}),  # changes sides
+    (2.0, "reproduced", [9.0, 9.0, 9.0], "yes", {}),
+    (0.1, "contradicted", [0.2, 0.3, 0.1], "yes", {}),
+    (0.1, "contradicted", [1.0, 1.1, 1.2], "no", {}),  # what matters comes with more updates
+    (-2.0, "contradicted", [-0.1, -0.1, -0.1], "yes", {}),  # no effect that matters still
+    (-2.0, "contradicted", [2.0, 2.0, 2.0], "no", {}),
+    (0.1, "reproduced", [0.5, 0.6, 0.7], "yes", EQUAL),
+    (0.1, "reproduced", [-1.5, -1.6, -1.7], "no", EQUAL),
+    (0.1, "contradicted", [-1.5, -1.6, -1.7], "yes", EQUAL),
+    (0.1, "contradicted", [0.5, 0.6, 0.7], "no", EQUAL),
+    (np.log(4.0), "reproduced", np.log([2.1, 2.1, 2.1]), "yes", LOG),  # half of a ratio is its root
+    (np.log(4.0), "reproduced", np.log([1.9, 1.9, 1.9]), "no", LOG),
+    (2.0, "reproduced", [-2.0, -2.0], "not asked", {}),
+])  # fmt: skip
 def test_twice_the_updates_of_three_seeds_must_agree(effect, verdict, by_seed, passed, changes):
     row = comparison(doubled=("a2", "b2"), **changes)
     check = doubling_check(row, effect, verdict, np.asarray(by_seed, dtype=float))
@@ -265,22 +253,19 @@ def test_a_correlation_is_over_models_of_any_quality():
     assert floor_check(comparison(**correlation), counts, ()).passed == "not asked"
 
 
-@pytest.mark.parametrize(
-    ("changes", "values", "passed"),
-    [
-        ({"kind": "greater"}, (99.9, 99.8), "no"),
-        ({"kind": "greater"}, (90.1, 90.0), "yes"),
-        ({"kind": "less"}, (0.1, 0.2), "no"),
-        ({"kind": "less"}, (29.9, 30.0), "yes"),
-        ({"kind": "greater"}, (79.8, 99.8), "not asked"),  # the opposite
-        ({"kind": "greater", "scale": "log", "relevant": 1.1}, (99.9, 99.8), "no"),
-        ({"kind": "greater", "scale": "log", "relevant": 1.1}, (50.1, 50.0), "yes"),
-        ({"kind": "less", "scale": "log", "relevant": 1.1}, (0.1, 0.1), "not asked"),  # a ratio has no least value
-        ({"kind": "rises", "variants": ("a", "b", "c")}, (99.0, 99.0, 99.0), "no"),
-        ({"kind": "rises", "variants": ("a", "b", "c")}, (90.0, 90.0, 90.0), "yes"),
-        ({"kind": "greater", "metric": "score"}, (9.1, 9.0), "not asked"),  # of which no best value is known
-    ],
-)
+@pytest.mark.parametrize(("changes", "values", "passed"), [
+    ({"kind": "greater"}, (99.9, 99.8), "no"),
+    ({"kind": "greater"}, (90.1, 90.0), "yes"),
+    ({"kind": "less"}, (0.1, 0.2), "no"),
+    ({"kind": "less"}, (29.9, 30.0), "yes"),
+    ({"kind": "greater"}, (79.8, 99.8), "not asked"),  # the opposite
+    ({"kind": "greater", "scale": "log", "relevant": 1.1}, (99.9, 99.8), "no"),
+    ({"kind": "greater", "scale": "log", "relevant": 1.1}, (50.1, 50.0), "yes"),
+    ({"kind": "less", "scale": "log", "relevant": 1.1}, (0.1, 0.1), "not asked"),  # a ratio has no least value
+    ({"kind": "rises", "variants": ("a", "b", "c")}, (99.0, 99.0, 99.0), "no"),
+    ({"kind": "rises", "variants": ("a", "b", "c")}, (90.0, 90.0, 90.0), "yes"),
+    ({"kind": "greater", "metric": "score"}, (9.1, 9.0), "not asked"),  # of which no best value is known
+])  # fmt: skip
 def test_where_the_rival_leaves_no_room_no_missing_effect_is_told(changes, values, passed):
     metric = changes.get("metric", "chrf")
     runs = [made(name, {metric: value + 0.01 * SPREAD}) for name, value in zip("abc", values, strict=False)]
@@ -313,18 +298,15 @@ def test_an_effect_is_missing_only_where_a_positive_control_shows_one(shown, ver
     assert decided(runs, paper(equal)).verdict == ("reproduced" if verdict == "contradicted" else "inconclusive")
 
 
-@pytest.mark.parametrize(
-    ("kind", "untuned", "published", "how"),
-    [
-        ("greater", {}, None, "opposite"),
-        ("greater", {"b": "one pilot seed"}, None, "opposite"),  # the rival's
-        ("greater", {"a": "one pilot seed"}, None, "a was not tuned as the paper's side deserves"),
-        ("less", {"a": "one pilot seed"}, None, "opposite"),  # that a has less of what is good says that b is better
-        ("less", {"b": "one pilot seed"}, None, "b was not tuned as the paper's side deserves"),
-        ("greater", {}, 5.0, "a was not tuned as the paper's side deserves"),
-        ("greater", {}, 3.5, "opposite"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "untuned", "published", "how"), [
+    ("greater", {}, None, "opposite"),
+    ("greater", {"b": "one pilot seed"}, None, "opposite"),  # the rival's
+    ("greater", {"a": "one pilot seed"}, None, "a was not tuned as the paper's side deserves"),
+    ("less", {"a": "one pilot seed"}, None, "opposite"),  # that a has less of what is good says that b is better
+    ("less", {"b": "one pilot seed"}, None, "b was not tuned as the paper's side deserves"),
+    ("greater", {}, 5.0, "a was not tuned as the paper's side deserves"),
+    ("greater", {}, 3.5, "opposite"),
+])  # fmt: skip
 def test_no_claim_is_contradicted_before_the_side_of_the_paper_is_tuned(kind, untuned, published, how):
     metric, worse = "chrf", -1.0 if kind == "greater" else 1.0
     runs = [made(name, {metric: value + SPREAD}) for name, value in (("a", 5.0 + worse), ("b", 5.0 - worse))]
@@ -348,14 +330,11 @@ def test_what_a_side_that_is_exempt_cannot_do_is_a_demonstration(reached, sort):
     assert decided(pair(9 + SPREAD, reached + SPREAD), floors=floors).sort == sort
 
 
-@pytest.mark.parametrize(
-    ("metric", "kind", "sides", "saturated"),
-    [
-        ("accuracy", "equal", (99.5, 99.9), True), ("accuracy", "equal", (97.0, 99.9), False),
-        ("bits", "equal", (0.3, 0.0), True), ("bits", "equal", (1.3, 1.3), False),
-        ("score", "equal", (0.0, 0.0), False), ("accuracy", "greater", (99.9, 99.5), False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("metric", "kind", "sides", "saturated"), [
+    ("accuracy", "equal", (99.5, 99.9), True), ("accuracy", "equal", (97.0, 99.9), False),
+    ("bits", "equal", (0.3, 0.0), True), ("bits", "equal", (1.3, 1.3), False),
+    ("score", "equal", (0.0, 0.0), False), ("accuracy", "greater", (99.9, 99.5), False),
+])  # fmt: skip
 def test_an_equality_is_saturated_where_both_sides_are_near_the_best_value(metric, kind, sides, saturated):
     outcome = decided(pair([9] * 5, [9] * 5)).lead
     named = dict(zip("ab", sides, strict=True))

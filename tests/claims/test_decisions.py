@@ -72,17 +72,14 @@ def identity(**fields):
     return {"name": "count", "variant": "a", "metric": "parameters"} | fields
 
 
-@pytest.mark.parametrize(
-    ("numbers", "fields", "verdict", "worst"),
-    [
-        ([4.0, 4.0], {"value": 4.0}, "verified", 4.0),
-        ([4.0, 4.1], {"value": 4.0}, "refuted", 4.1),
-        ([4.0, 4.1, 3.8], {"value": 4.0, "tolerance": 0.25}, "verified", 3.8),
-        ([1e-7, 3e-6], {"at_most": 1e-5}, "verified", 3e-6),
-        ([1e-7, 3e-5], {"at_most": 1e-5}, "refuted", 3e-5),
-        ([float("nan")], {"at_most": 1.0}, "refuted", None),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "fields", "verdict", "worst"), [
+    ([4.0, 4.0], {"value": 4.0}, "verified", 4.0),
+    ([4.0, 4.1], {"value": 4.0}, "refuted", 4.1),
+    ([4.0, 4.1, 3.8], {"value": 4.0, "tolerance": 0.25}, "verified", 3.8),
+    ([1e-7, 3e-6], {"at_most": 1e-5}, "verified", 3e-6),
+    ([1e-7, 3e-5], {"at_most": 1e-5}, "refuted", 3e-5),
+    ([float("nan")], {"at_most": 1.0}, "refuted", None),
+])  # fmt: skip
 def test_an_identity_holds_in_every_seed_and_so_do_the_others_of_its_claim(numbers, fields, verdict, worst):
     runs = [made("a", {"parameters": numbers})]
     found = decided(runs, paper(claim(primary=None, identities=[identity(**fields)])))
@@ -184,16 +181,13 @@ def test_what_is_measured_is_as_good_as_what_is_generated():
     assert better([entry("reproduced", "measured", "bench"), entry("reproduced")])["scale"] == "bench"
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "expected"),
-    [
-        (("reproduced", "contradicted"), True),
-        (("verified", "refuted"), True),
-        (("reproduced", "reproduced"), False),
-        (("reproduced", "verified"), False),
-        (("contradicted", "inconclusive", "not tested"), False),
-    ],
-)
+@pytest.mark.parametrize(("verdicts", "expected"), [
+    (("reproduced", "contradicted"), True),
+    (("verified", "refuted"), True),
+    (("reproduced", "reproduced"), False),
+    (("reproduced", "verified"), False),
+    (("contradicted", "inconclusive", "not tested"), False),
+])  # fmt: skip
 def test_only_decided_verdicts_disagree(verdicts, expected):
     assert disagree([entry(verdict) for verdict in verdicts]) is expected
 
@@ -210,17 +204,14 @@ PARTS = [{"says": "a is better", "by": "primary"}, {"says": "c is better", "by":
 NO_RUN = {"says": "d, too", "not_tested": "no run"}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "further", "verdict", "of_parts"),
-    [
-        (2.0, 2.0, [], "reproduced", ["reproduced", "reproduced"]),
-        (2.0, -2.0, [], "in part", ["reproduced", "contradicted"]),
-        (2.0, 0.97, [], "in part", ["reproduced", "inconclusive"]),
-        (2.0, 2.0, [NO_RUN], "in part", ["reproduced", "reproduced", "not tested"]),
-        (2.0, None, [], "in part", ["reproduced", "not tested"]),
-        (0.97, -2.0, [], "contradicted", ["inconclusive", "contradicted"]),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "further", "verdict", "of_parts"), [
+    (2.0, 2.0, [], "reproduced", ["reproduced", "reproduced"]),
+    (2.0, -2.0, [], "in part", ["reproduced", "contradicted"]),
+    (2.0, 0.97, [], "in part", ["reproduced", "inconclusive"]),
+    (2.0, 2.0, [NO_RUN], "in part", ["reproduced", "reproduced", "not tested"]),
+    (2.0, None, [], "in part", ["reproduced", "not tested"]),
+    (0.97, -2.0, [], "contradicted", ["inconclusive", "contradicted"]),
+])  # fmt: skip
 def test_a_claim_is_reproduced_only_if_all_of_its_parts_are(first, second, further, verdict, of_parts):
     runs = pair(first)
     if second is not None:

@@ -29,19 +29,16 @@ def with_others(names, first, second):
     return [made(v, {"score": x, "other": y}) for v, x, y in zip(names, first, second, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"kind": "greater"}, [2.0, -3.0]),
-        ({"kind": "less"}, [-2.0, 3.0]),
-        ({"kind": "equal"}, [2.0, -3.0]),
-        ({"kind": "greater", **LOG}, np.log([3.0, 0.25])),
-        ({"kind": "less", **LOG}, np.log([1 / 3.0, 4.0])),
-        ({"kind": "greater", **ALONE}, [1.0, -1.0]),
-        ({"kind": "less", **ALONE}, [-1.0, 1.0]),
-        ({"kind": "greater", **ALONE, **LOG}, np.log([1.5, 0.5])),
-    ],
-)
+@pytest.mark.parametrize(("changes", "expected"), [
+    ({"kind": "greater"}, [2.0, -3.0]),
+    ({"kind": "less"}, [-2.0, 3.0]),
+    ({"kind": "equal"}, [2.0, -3.0]),
+    ({"kind": "greater", **LOG}, np.log([3.0, 0.25])),
+    ({"kind": "less", **LOG}, np.log([1 / 3.0, 4.0])),
+    ({"kind": "greater", **ALONE}, [1.0, -1.0]),
+    ({"kind": "less", **ALONE}, [-1.0, 1.0]),
+    ({"kind": "greater", **ALONE, **LOG}, np.log([1.5, 0.5])),
+])  # fmt: skip
 def test_a_seed_has_the_difference_of_its_pair_or_of_a_number_in_the_claim_s_direction(changes, expected):
     sides = {"a": 2.0} if "than" in changes else {"a": 2.0, "b": 2.5}
     result = found(numbers(a=[3.0, 1.0], b=[1.0, 4.0])[: len(sides)], **changes)
@@ -195,26 +192,23 @@ PLAIN = [with_losses("a", SCORES, source_length=[1] * 6), with_losses("b", SCORE
 KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v in "ab"]
 
 
-@pytest.mark.parametrize(
-    ("runs", "changes", "message"),
-    [
-        ([made("a", {"score": [1.0]}, seeds=(1,)), made("b", {"score": [1.0]}, seeds=(101,))], {"metric": "score"},
-         "'primary': a and b share no seed, and only equal seeds are compared."),
-        (numbers(a=[1.0, 2.0], b=[1.0, 2.0]), {"metric": "speed"}, "a/metrics.json has no 'speed' for every seed; "),
-        ([PLAIN[0], OTHER], {}, "examples of b, seed 2, cannot be paired: example 3 is 'x', not '3'; "),
-        ([PLAIN[0], with_losses("b", SCORES[:, :4])], {}, "cannot be paired: there are 4, not 6"),
-        (PLAIN, {"where": {"split": "nowhere"}}, "no test example of made/a meets {'split': 'nowhere'}."),
-        (PLAIN, {"where": {"id": (1.0, 5.0)}}, "'id' is no number of every test example of made/a; choose from nll, "),
-        (PLAIN, {"where": {"sauce_length": (1.0, 5.0)}}, "'sauce_length' is no number of every test example of made/a"),
-        (PLAIN, {"over": {"covariate": "split", "bins": 3}}, "'split' is no number of every test example of made/a; "),
-        (KIN, {"over": {"covariate": "sauce", "bins": 3}}, "choose from nll, source_length, tokens."),
-        (PLAIN, {"metric": "bleu"}, "carry nothing to compute 'BLEU' from."),
-        (PLAIN, {"over": {"bins": ((1, 5), (30, 40))}}, "fill fewer than two bins of source_length"),
-        (KIN, {"over": {"bins": ((0, 2), (3, 5))}}, "there are no slopes over examples that have families."),
-        (numbers(a=[1.0], b=[1.0]), {"metric": "score", "over": {"bins": 3}}, "a slope needs a metric that test"),
-        (numbers(a=[1.0], b=[0.0]), {"metric": "score", **LOG}, "needs positive numbers, and score is not in made/a"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("runs", "changes", "message"), [
+    ([made("a", {"score": [1.0]}, seeds=(1,)), made("b", {"score": [1.0]}, seeds=(101,))], {"metric": "score"},
+     "'primary': a and b share no seed, and only equal seeds are compared."),
+    (numbers(a=[1.0, 2.0], b=[1.0, 2.0]), {"metric": "speed"}, "a/metrics.json has no 'speed' for every seed; "),
+    ([PLAIN[0], OTHER], {}, "examples of b, seed 2, cannot be paired: example 3 is 'x', not '3'; "),
+    ([PLAIN[0], with_losses("b", SCORES[:, :4])], {}, "cannot be paired: there are 4, not 6"),
+    (PLAIN, {"where": {"split": "nowhere"}}, "no test example of made/a meets {'split': 'nowhere'}."),
+    (PLAIN, {"where": {"id": (1.0, 5.0)}}, "'id' is no number of every test example of made/a; choose from nll, "),
+    (PLAIN, {"where": {"sauce_length": (1.0, 5.0)}}, "'sauce_length' is no number of every test example of made/a"),
+    (PLAIN, {"over": {"covariate": "split", "bins": 3}}, "'split' is no number of every test example of made/a; "),
+    (KIN, {"over": {"covariate": "sauce", "bins": 3}}, "choose from nll, source_length, tokens."),
+    (PLAIN, {"metric": "bleu"}, "carry nothing to compute 'BLEU' from."),
+    (PLAIN, {"over": {"bins": ((1, 5), (30, 40))}}, "fill fewer than two bins of source_length"),
+    (KIN, {"over": {"bins": ((0, 2), (3, 5))}}, "there are no slopes over examples that have families."),
+    (numbers(a=[1.0], b=[1.0]), {"metric": "score", "over": {"bins": 3}}, "a slope needs a metric that test"),
+    (numbers(a=[1.0], b=[0.0]), {"metric": "score", **LOG}, "needs positive numbers, and score is not in made/a"),
+])  # fmt: skip
 def test_what_cannot_be_compared_says_why(runs, changes, message):
     with pytest.raises(ReplicationError, match=re.escape(message)):
         found(runs, **{"metric": "nll_per_token"} | changes)

@@ -104,14 +104,11 @@ def judged_on_examples(rng, repetitions, seeds, correlation, families=None, **sp
     return judged
 
 
-@pytest.mark.parametrize(
-    ("seeds", "correlation", "spreads"),
-    [
-        (5, 0.8, {"seed_spread": 0.3, "shared": 0.3, "own": 0.3}),
-        (8, 0.5, {"seed_spread": 0.02, "shared": 1.0, "own": 1.0}),  # the examples decide
-        (12, 0.0, {"seed_spread": 0.2, "shared": 0.0, "own": 1.0}),  # the seeds decide, in part by their examples
-    ],
-)
+@pytest.mark.parametrize(("seeds", "correlation", "spreads"), [
+    (5, 0.8, {"seed_spread": 0.3, "shared": 0.3, "own": 0.3}),
+    (8, 0.5, {"seed_spread": 0.02, "shared": 1.0, "own": 1.0}),  # the examples decide
+    (12, 0.0, {"seed_spread": 0.2, "shared": 0.0, "own": 1.0}),  # the seeds decide, in part by their examples
+])  # fmt: skip
 def test_the_interval_over_seeds_and_examples_covers_95_times_in_100(seeds, correlation, spreads, monkeypatch):
     monkeypatch.setattr(effects, "RESAMPLES", 500)
     judged = judged_on_examples(np.random.default_rng(seeds), 300, seeds, correlation, **spreads)

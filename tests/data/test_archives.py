@@ -30,14 +30,11 @@ def hungry(*_):
     raise MemoryError
 
 
-@pytest.mark.parametrize(
-    ("change", "wanted", "said"),
-    [
-        ((archives, "_MOST_FILES", 1), {"t/": "t/"}, "holds more than 1 files"),
-        ((tarfile.TarFile, "next", hungry), {"t/a": "a"}, "is damaged or cannot be unpacked"),  # a head of gigabytes
-        ((archives, "_MOST_FILES", 9), {"t/": ""}, "would leave the folder"),
-    ],
-)
+@pytest.mark.parametrize(("change", "wanted", "said"), [
+    ((archives, "_MOST_FILES", 1), {"t/": "t/"}, "holds more than 1 files"),
+    ((tarfile.TarFile, "next", hungry), {"t/a": "a"}, "is damaged or cannot be unpacked"),  # a head of gigabytes
+    ((archives, "_MOST_FILES", 9), {"t/": ""}, "would leave the folder"),
+])  # fmt: skip
 def test_a_tar_that_asks_for_too_much_is_refused(tmp_path, into, monkeypatch, change, wanted, said):
     monkeypatch.setattr(*change)
     path = archive(tmp_path / "a.tar", [("t/a", b""), (f"t/{tmp_path}/escaped", b"1")])

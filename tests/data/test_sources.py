@@ -118,23 +118,20 @@ MIRROR = {"kind": "mirror", "folder": "toy"}
 UNREACHED = "reached no package registry; connect this machine to the network, or set the proxy that it needs$"
 
 
-@pytest.mark.parametrize(
-    ("values", "name", "body", "said"),
-    [
-        (MIRROR, "", "", r"no mirror is set \(\$REPLICATIONS_MIRROR\)"),
-        (WHEEL, "pip", "open('toy-1.0.whl', 'w').write('x')", "toy==1.0: another sha256 than the card says"),
-        (NPM, "npm", "open('toy-1.0.0.tgz', 'w').write('x')", "toy@1.0.0: another sha256 than the card says"),
-        (NPM, "npm", "", r"0 files \*\.tgz arrived instead of one"),
-        (NPM, "other", "", "npm is not installed"),
-        (APT, "other", "", "apt-get is not installed"),
-        (APT, "apt-get", "sys.exit('E: Permission denied' if 'update' in sys.argv else 'E: no package toy')",
-         r"E: no package toy; updating the lists: .*E: Permission denied"),
-        (WHEEL, "pip", "sys.exit('WARNING: NewConnectionError\\nERROR: No matching distribution')", f"pip {UNREACHED}"),
-        (NPM, "npm", "sys.exit('npm error code ENOTFOUND\\nA complete log of this run: x')", f"npm {UNREACHED}"),
-        (NPM, "npm", "sys.exit('npm error odd\\nA complete log of this run: x')", "npm failed: npm error odd$"),
-        (APT, "apt-get", "sys.exit('E: Temporary failure resolving deb')", f"apt-get {UNREACHED}"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "name", "body", "said"), [
+    (MIRROR, "", "", r"no mirror is set \(\$REPLICATIONS_MIRROR\)"),
+    (WHEEL, "pip", "open('toy-1.0.whl', 'w').write('x')", "toy==1.0: another sha256 than the card says"),
+    (NPM, "npm", "open('toy-1.0.0.tgz', 'w').write('x')", "toy@1.0.0: another sha256 than the card says"),
+    (NPM, "npm", "", r"0 files \*\.tgz arrived instead of one"),
+    (NPM, "other", "", "npm is not installed"),
+    (APT, "other", "", "apt-get is not installed"),
+    (APT, "apt-get", "sys.exit('E: Permission denied' if 'update' in sys.argv else 'E: no package toy')",
+     r"E: no package toy; updating the lists: .*E: Permission denied"),
+    (WHEEL, "pip", "sys.exit('WARNING: NewConnectionError\\nERROR: No matching distribution')", f"pip {UNREACHED}"),
+    (NPM, "npm", "sys.exit('npm error code ENOTFOUND\\nA complete log of this run: x')", f"npm {UNREACHED}"),
+    (NPM, "npm", "sys.exit('npm error odd\\nA complete log of this run: x')", "npm failed: npm error odd$"),
+    (APT, "apt-get", "sys.exit('E: Temporary failure resolving deb')", f"apt-get {UNREACHED}"),
+])  # fmt: skip
 def test_a_source_that_fails_says_why_and_leaves_nothing(space, client, values, name, body, said):
     client(name or "other", body)
     with pytest.raises(ReplicationError, match=said):
@@ -148,18 +145,15 @@ def test_a_mirror_that_lacks_a_file_names_it(tmp_path, space):
         obtain(source(**MIRROR), ["a"], space._replace(mirror=tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "values", "said"),
-    [
-        ("a", None, {}, "/a: the server says 404"),
-        ("a", TEXT, {"sha256": "0" * 64}, "/a: another sha256 than the card says .*" + sha256(TEXT)),
-        ("a", TEXT, {"bytes": 17}, "has 360,000 bytes instead of 17"),
-        ("a", bytes(1_000_001), {}, "/a has more than 1,000,000 bytes; it is refused"),
-        ("a.gz", gzip.compress(TEXT)[:-9], {}, r"a\.gz is damaged"),
-        ("a.tgz", gzip.compress(TEXT)[:-9], {"members": {"d/a": "a"}}, r"a\.tgz is damaged"),
-        ("a.zip", b"<!DOCTYPE html>", {"members": {"d/a": "a"}}, r"a\.zip is damaged"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "values", "said"), [
+    ("a", None, {}, "/a: the server says 404"),
+    ("a", TEXT, {"sha256": "0" * 64}, "/a: another sha256 than the card says .*" + sha256(TEXT)),
+    ("a", TEXT, {"bytes": 17}, "has 360,000 bytes instead of 17"),
+    ("a", bytes(1_000_001), {}, "/a has more than 1,000,000 bytes; it is refused"),
+    ("a.gz", gzip.compress(TEXT)[:-9], {}, r"a\.gz is damaged"),
+    ("a.tgz", gzip.compress(TEXT)[:-9], {"members": {"d/a": "a"}}, r"a\.tgz is damaged"),
+    ("a.zip", b"<!DOCTYPE html>", {"members": {"d/a": "a"}}, r"a\.zip is damaged"),
+])  # fmt: skip
 def test_a_wrong_download_is_refused_and_not_kept(web, space, name, content, values, said):
     web.files = {} if content is None else {name: content}
     with pytest.raises(ReplicationError, match=said):

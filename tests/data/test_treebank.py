@@ -31,17 +31,14 @@ def test_traces_function_tags_and_empty_constituents_go():
     assert linearised(ASKED) == [(ASKED_WORDS, ASKED_TREE)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("(S (UH Yes))", [("Yes", "(S XX )S")]),
-        ("(TOP (S (UH Yes)))(ROOT(S1 (FRAG (UH No))))", [("Yes", "(S XX )S"), ("No", "(FRAG XX )FRAG")]),
-        ("( (UH Yes) )", [("Yes", "XX")]),
-        ("( (NP (NP (NN a)) (SBAR (-NONE- *T*))) )", [("a", "(NP (NP XX )NP )NP")]),
-        ("( (S (-NONE- *)) ) ()", [("", ""), ("", "")]),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("(S (UH Yes))", [("Yes", "(S XX )S")]),
+    ("(TOP (S (UH Yes)))(ROOT(S1 (FRAG (UH No))))", [("Yes", "(S XX )S"), ("No", "(FRAG XX )FRAG")]),
+    ("( (UH Yes) )", [("Yes", "XX")]),
+    ("( (NP (NP (NN a)) (SBAR (-NONE- *T*))) )", [("a", "(NP (NP XX )NP )NP")]),
+    ("( (S (-NONE- *)) ) ()", [("", ""), ("", "")]),
+    ("", []),
+])  # fmt: skip
 def test_roots_are_not_constituents_and_chains_stay(text, expected):
     assert linearised(text) == expected
 

@@ -98,31 +98,28 @@ def test_values_are_of_summed_statistics_and_of_nothing_that_no_example_carries(
     assert corpus_values(examples) == pytest.approx(values)
 
 
-@pytest.mark.parametrize(
-    ("name", "examples", "value"),
-    [
-        ("bleu", [{"id": "test-1"}], None),
-        ("chrf", [{"id": "test-1"}], None),
-        ("bracket_precision", [{"brackets": [0, 0, 2]}], 0.0),
-        ("bracket_precision", [{"brackets": [0, 0, 0]}], math.nan),
-        ("bleu_known", [KNOWN], 100),
-        ("bleu_known", [KNOWN, {"bleu_known": [0] * 10, "unknown": True}], 100),  # of sentences without <unk>
-        ("bleu_known", [KNOWN | {"unknown": True}], None),
-        ("object_recall", CAPTIONED[2:], 0.0),
-        ("object_precision", CAPTIONED[2:], 0.0),  # who says nothing is right about nothing
-        ("relation_accuracy", CAPTIONED[2:], 0.0),
-        ("generated_correctness", CAPTIONED[2:], 0.0),
-        ("attention_correctness", CAPTIONED[2:], math.nan),
-        ("nll_per_sentence", LIKELY, 9 / 3),  # of all captions of an image
-        ("nll_per_token", LIKELY, 1.0),
-        ("attention_gain", [LOSING], -0.25),
-        ("pointing_gain", [LOSING], -0.5),
-        ("gate_difference", [LOSING], -1.0),
-        ("attention_contrast", [ALONE, SEVERAL], -0.25),  # in images of several things
-        ("attention_contrast", [ALONE], 0),
-        ("attention_contrast", [{}], None),
-    ],
-)
+@pytest.mark.parametrize(("name", "examples", "value"), [
+    ("bleu", [{"id": "test-1"}], None),
+    ("chrf", [{"id": "test-1"}], None),
+    ("bracket_precision", [{"brackets": [0, 0, 2]}], 0.0),
+    ("bracket_precision", [{"brackets": [0, 0, 0]}], math.nan),
+    ("bleu_known", [KNOWN], 100),
+    ("bleu_known", [KNOWN, {"bleu_known": [0] * 10, "unknown": True}], 100),  # of sentences without <unk>
+    ("bleu_known", [KNOWN | {"unknown": True}], None),
+    ("object_recall", CAPTIONED[2:], 0.0),
+    ("object_precision", CAPTIONED[2:], 0.0),  # who says nothing is right about nothing
+    ("relation_accuracy", CAPTIONED[2:], 0.0),
+    ("generated_correctness", CAPTIONED[2:], 0.0),
+    ("attention_correctness", CAPTIONED[2:], math.nan),
+    ("nll_per_sentence", LIKELY, 9 / 3),  # of all captions of an image
+    ("nll_per_token", LIKELY, 1.0),
+    ("attention_gain", [LOSING], -0.25),
+    ("pointing_gain", [LOSING], -0.5),
+    ("gate_difference", [LOSING], -1.0),
+    ("attention_contrast", [ALONE, SEVERAL], -0.25),  # in images of several things
+    ("attention_contrast", [ALONE], 0),
+    ("attention_contrast", [{}], None),
+])  # fmt: skip
 def test_a_measure_has_a_value_that_is_no_number_or_none(name, examples, value):
     assert MEASURES[name].of(examples) == (None if value is None else pytest.approx(value, nan_ok=True))
 

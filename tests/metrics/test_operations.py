@@ -160,13 +160,10 @@ def test_luongs_baseline_at_the_papers_size():
     assert forward(luong(None)) == 60 * 4 * 8 * 1000**2 + 30 * 1000 * 50_000
 
 
-@pytest.mark.parametrize(
-    ("width", "heads", "encoder", "decoder", "softmax", "total"),
-    [
-        (512, 8, 475_699_200, 636_825_600, 473_600_000, 1_586_124_800),
-        (1024, 16, 1_895_116_800, 2_531_942_400, 947_200_000, 5_374_259_200),
-    ],
-)
+@pytest.mark.parametrize(("width", "heads", "encoder", "decoder", "softmax", "total"), [
+    (512, 8, 475_699_200, 636_825_600, 473_600_000, 1_586_124_800),
+    (1024, 16, 1_895_116_800, 2_531_942_400, 947_200_000, 5_374_259_200),
+])  # fmt: skip
 def test_transformer_at_the_papers_sizes(width, heads, encoder, decoder, softmax, total):
     def build(training=True):
         model = Transformer(

@@ -33,17 +33,14 @@ def test_the_root_is_not_counted():
     assert constituents(f"(TOP {TREE} )TOP") == constituents(TREE) == constituents(f"(S1 {TREE} )S1")
 
 
-@pytest.mark.parametrize(
-    ("written", "means"),
-    [
-        ("(S (NP XX )NP (VP XX", "(S (NP XX )NP (VP XX )VP )S"),  # closed at the end
-        ("(S (NP XX )NP (VP XX )S", "(S (NP XX )NP (VP XX )VP )S"),  # closed with what holds it
-        ("(S XX )NP XX )S )S", "(S XX XX )S"),  # nothing to close
-        (")S (S XX )S", "(S XX )S"),
-        ("(S (NP (NP XX )NP XX )S", "(S (NP (NP XX )NP XX )NP )S"),  # the innermost of two
-        ("(S (NP ( XX ) )NP XX )S", "(S (NP XX XX XX )NP XX )S"),  # brackets that are words
-    ],
-)
+@pytest.mark.parametrize(("written", "means"), [
+    ("(S (NP XX )NP (VP XX", "(S (NP XX )NP (VP XX )VP )S"),  # closed at the end
+    ("(S (NP XX )NP (VP XX )S", "(S (NP XX )NP (VP XX )VP )S"),  # closed with what holds it
+    ("(S XX )NP XX )S )S", "(S XX XX )S"),  # nothing to close
+    (")S (S XX )S", "(S XX )S"),
+    ("(S (NP (NP XX )NP XX )S", "(S (NP (NP XX )NP XX )NP )S"),  # the innermost of two
+    ("(S (NP ( XX ) )NP XX )S", "(S (NP XX XX XX )NP XX )S"),  # brackets that are words
+])  # fmt: skip
 def test_malformed_trees_mean_something(written, means):
     assert brackets(written) == brackets(means)
     assert brackets(written).total() > 0

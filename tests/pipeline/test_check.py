@@ -107,14 +107,11 @@ def test_what_a_paper_lacks_is_said(root, monkeypatch):
     assert "rnnsearch-50.model: an untrained model makes no update: ZeroDivisionError: division by zero" in said
 
 
-@pytest.mark.parametrize(
-    ("scale", "path", "old", "new", "changed"),
-    [
-        ("smoke", CARD, "seed: 1409", "seed: 1410", ["fetch", "report"]),
-        ("smoke", CARD, "id:", "# a word\nid:", ["report"]),
-        ("quick", f"{PAPER}/quick/search.yaml", "seeds:", "# a word\nseeds:", ["report"]),
-    ],
-)
+@pytest.mark.parametrize(("scale", "path", "old", "new", "changed"), [
+    ("smoke", CARD, "seed: 1409", "seed: 1410", ["fetch", "report"]),
+    ("smoke", CARD, "id:", "# a word\nid:", ["report"]),
+    ("quick", f"{PAPER}/quick/search.yaml", "seeds:", "# a word\nseeds:", ["report"]),
+])  # fmt: skip
 def test_stages_depend_on_what_cards_say_of_data_and_a_report_on_every_word(scale, path, old, new, changed, project):
     def recorded():
         write_code(ScaleFile("bahdanau", scale))
@@ -191,13 +188,10 @@ def test_a_contradiction_is_named_in_one_sentence_with_its_file(file, mistake, m
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("claim", "variants", "message"),
-    [
-        ("", ("rnnsearch-05",), r"report.py: \w+: .*has no variant 'rnnsearch-05'"),
-        ("B15-C33", (), r"report.py: \w+: claims.yaml has no claim 'B15-C33' \(did you mean"),
-    ],
-)
+@pytest.mark.parametrize(("claim", "variants", "message"), [
+    ("", ("rnnsearch-05",), r"report.py: \w+: .*has no variant 'rnnsearch-05'"),
+    ("B15-C33", (), r"report.py: \w+: claims.yaml has no claim 'B15-C33' \(did you mean"),
+])  # fmt: skip
 def test_a_figure_that_names_what_is_not_there_is_named(claim, variants, message, project, monkeypatch):
     from replications.bahdanau import report
 

@@ -146,17 +146,14 @@ PIXELS = {f"{COPIES}/corpus.py": "from shared.tasks.copies import pixels", f"{CO
 SCORED = {"shared/tasks/copies/module.py": "import shared.metrics.score, shared.config"}
 
 
-@pytest.mark.parametrize(
-    ("files", "name", "added"),
-    [
-        ({"shared/attention/unseen.py": "x = 2"}, "train", []),
-        ({"shared/layers/inside.py": "import shared.attention.unseen"}, "train", ["shared/attention/unseen.py"]),
-        (PIXELS, "prepare", ["shared/tasks/copies/pixels.py"]),
-        (SCORED, "train", ["shared/metrics/__init__.py", "shared/metrics/score.py", "shared/config.py"]),
-        (OWN, "train", ["replications/toy/layers.py", "replications/toy/settings.py"]),
-        (OWN, "evaluate", [f"replications/toy/{name}.py" for name in ("layers", "settings", "study")]),
-    ],
-)
+@pytest.mark.parametrize(("files", "name", "added"), [
+    ({"shared/attention/unseen.py": "x = 2"}, "train", []),
+    ({"shared/layers/inside.py": "import shared.attention.unseen"}, "train", ["shared/attention/unseen.py"]),
+    (PIXELS, "prepare", ["shared/tasks/copies/pixels.py"]),
+    (SCORED, "train", ["shared/metrics/__init__.py", "shared/metrics/score.py", "shared/config.py"]),
+    (OWN, "train", ["replications/toy/layers.py", "replications/toy/settings.py"]),
+    (OWN, "evaluate", [f"replications/toy/{name}.py" for name in ("layers", "settings", "study")]),
+])  # fmt: skip
 def test_a_stage_depends_on_what_it_comes_to_import_and_on_no_more(files, name, added, project):
     before = stage(name).keys()
     write(project, files)

@@ -141,19 +141,16 @@ def test_what_one_side_has_alone_is_named(project):
     assert "Runs in HEAD (quick) alone: 1 variant\n• toy.new" in said("first", "HEAD")
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "message"),
-    [
-        (("smok", "quick"), {}, r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
-        (("bench", "quick"), {}, r"^'bench' has no results in runs/bench; name what has some, or"),
-        (("toy.good", "quick"), {}, "a variant can be compared with a variant only"),
-        (("toy.good", "toy.pool"), {}, r"quick scale has no results of toy's variant 'pool' \(did you mean 'poor'\?\)"),
-        (("empty", "HEAD"), {}, "the revision 'empty' has no runs"),
-        (("--upload-pack=x", "HEAD"), {}, "'--upload-pack=x' is not a variant"),
-        (("quick", "quick"), {"paper": "bahdanau"}, r"^'quick' has no results of bahdanau in runs/quick;"),
-        (("first", "HEAD"), {"scale": "bench"}, r"^'first' has no results in runs/bench; name what has some, or"),
-    ],
-)
+@pytest.mark.parametrize(("names", "options", "message"), [
+    (("smok", "quick"), {}, r"'smok' is not a variant .* \(did you mean 'smoke'\?\)"),
+    (("bench", "quick"), {}, r"^'bench' has no results in runs/bench; name what has some, or"),
+    (("toy.good", "quick"), {}, "a variant can be compared with a variant only"),
+    (("toy.good", "toy.pool"), {}, r"quick scale has no results of toy's variant 'pool' \(did you mean 'poor'\?\)"),
+    (("empty", "HEAD"), {}, "the revision 'empty' has no runs"),
+    (("--upload-pack=x", "HEAD"), {}, "'--upload-pack=x' is not a variant"),
+    (("quick", "quick"), {"paper": "bahdanau"}, r"^'quick' has no results of bahdanau in runs/quick;"),
+    (("first", "HEAD"), {"scale": "bench"}, r"^'first' has no results in runs/bench; name what has some, or"),
+])  # fmt: skip
 def test_names_that_mean_nothing(project, names, options, message):
     with pytest.raises(ReplicationError, match=message):
         said(*names, **options)

@@ -84,17 +84,14 @@ def test_scales_differ_and_all_files_are_short_and_as_dvc_writes_them(kind, empt
     assert load_params().papers[-2:] == ["fresh", "larger"]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "params", "message"),
-    [
-        ("My-Paper", "translation", {}, "cannot name a folder of code"),
-        ("class", "translation", {}, "cannot name a folder of code"),
-        ("fresh", "translatoin", {}, "did you mean 'translation'"),
-        ("taken", "language", {}, "taken or its line in params.yaml exists"),
-        ("luong", "language", {}, "luong or its line in params.yaml exists"),
-        ("fresh", "language", {"papers": []}, "must be a list with a line"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "params", "message"), [
+    ("My-Paper", "translation", {}, "cannot name a folder of code"),
+    ("class", "translation", {}, "cannot name a folder of code"),
+    ("fresh", "translatoin", {}, "did you mean 'translation'"),
+    ("taken", "language", {}, "taken or its line in params.yaml exists"),
+    ("luong", "language", {}, "luong or its line in params.yaml exists"),
+    ("fresh", "language", {"papers": []}, "must be a list with a line"),
+])  # fmt: skip
 def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, params, message, empty):
     change_yaml(empty / "params.yaml", lambda content: content.update(params))
     (empty / "replications" / "taken").mkdir()

@@ -60,18 +60,15 @@ def test_results_are_read_where_they_lie_and_a_report_says_what_is_missing(proje
     assert "not trained yet" in (project / "reports" / "smoke" / NAMING / "README.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("mend", "message"),
-    [
-        (lambda c: c.update(others=["toy_sequence/short"]), r"others: .* paper 'toy_sequence' \(did you mean"),
-        (lambda c: c.update(others=[f"{NAMING}/short"]), "there is no other paper 'toy_naming'"),
-        (lambda c: c.update(others=[f"{TRAINED}/shrt"]), "runs no 'shrt' .did you mean 'short'"),
-        (lambda c: c.update(others=["short"]), "'others.0': string should match pattern"),
-        (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "is of the task 'task' of .* same corpus"),
-        (lambda c: c.update(others=[]), "params.yaml: others must list 'toy_sequences/short'"),
-        (lambda c: c.pop("others"), "'others': field required"),
-    ],
-)
+@pytest.mark.parametrize(("mend", "message"), [
+    (lambda c: c.update(others=["toy_sequence/short"]), r"others: .* paper 'toy_sequence' \(did you mean"),
+    (lambda c: c.update(others=[f"{NAMING}/short"]), "there is no other paper 'toy_naming'"),
+    (lambda c: c.update(others=[f"{TRAINED}/shrt"]), "runs no 'shrt' .did you mean 'short'"),
+    (lambda c: c.update(others=["short"]), "'others.0': string should match pattern"),
+    (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "is of the task 'task' of .* same corpus"),
+    (lambda c: c.update(others=[]), "params.yaml: others must list 'toy_sequences/short'"),
+    (lambda c: c.pop("others"), "'others': field required"),
+])  # fmt: skip
 def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, message):
     def check():
         settings = ScaleFile(NAMING, "smoke")

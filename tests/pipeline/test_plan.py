@@ -67,19 +67,16 @@ def test_a_claim_of_five_paired_seeds_is_accepted(home):
     assert check() == ["T-C1"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"variants": ["lang", "short"]}, r"variants.yaml has no variant 'lang' \(did you mean 'long'"),
-        ({"metric": "perplexty"}, "there is no measure 'perplexty'"),
-        ({"metric": "test_long.token_accuracy"}, "give 'metric: token_accuracy' and 'where: {split: test_long}'"),
-        ({"scale": "plain", "relevant": 1.0}, "compare nats or bits, or give 'scale: log'"),
-        ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ"),
-        ({"metric": "token_accuracy", "scale": "plain", "kind": "greater", "variants": ["long"], "than": 95.0,
-          "relevant": 6.0}, "relevant: token_accuracy is at most 100, never 101"),
-        ({"doubled": ["short", "short"]}, "doubled: short makes 2 updates, not twice the 40 of long"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"variants": ["lang", "short"]}, r"variants.yaml has no variant 'lang' \(did you mean 'long'"),
+    ({"metric": "perplexty"}, "there is no measure 'perplexty'"),
+    ({"metric": "test_long.token_accuracy"}, "give 'metric: token_accuracy' and 'where: {split: test_long}'"),
+    ({"scale": "plain", "relevant": 1.0}, "compare nats or bits, or give 'scale: log'"),
+    ({"metric": "token_accuracy", "scale": "plain", "relevant": 100.0}, "no two values of token_accuracy differ"),
+    ({"metric": "token_accuracy", "scale": "plain", "kind": "greater", "variants": ["long"], "than": 95.0,
+      "relevant": 6.0}, "relevant: token_accuracy is at most 100, never 101"),
+    ({"doubled": ["short", "short"]}, "doubled: short makes 2 updates, not twice the 40 of long"),
+])  # fmt: skip
 def test_what_cannot_be_decided_is_refused(fields, message, home):
     primary(home, **fields)
     with pytest.raises(ReplicationError, match=message) as error:
@@ -115,16 +112,13 @@ def test_variants_of_different_data_are_refused(home):
         check()
 
 
-@pytest.mark.parametrize(
-    ("task", "floor", "message"),
-    [
-        ("tusk", {"metric": "perplexity", "at_most": 3.0}, r"no scale of toy_sequences has the task 'tusk' \(did you"),
-        ("task", {"metric": "perplexty", "at_most": 3.0}, "there is no measure 'perplexty'"),
-        ("task", {"metric": "token_accuracy", "at_least": 101.0}, "at_least: token_accuracy is never 101"),
-        ("task", {"metric": "long.token_accuracy", "at_least": 101.0}, "at_least: long.token_accuracy is never 101"),
-        ("task", {"metric": "perplexity", "at_most": 3.0, "exempt": {"lang": "x"}}, "has no variant 'lang'"),
-    ],
-)
+@pytest.mark.parametrize(("task", "floor", "message"), [
+    ("tusk", {"metric": "perplexity", "at_most": 3.0}, r"no scale of toy_sequences has the task 'tusk' \(did you"),
+    ("task", {"metric": "perplexty", "at_most": 3.0}, "there is no measure 'perplexty'"),
+    ("task", {"metric": "token_accuracy", "at_least": 101.0}, "at_least: token_accuracy is never 101"),
+    ("task", {"metric": "long.token_accuracy", "at_least": 101.0}, "at_least: long.token_accuracy is never 101"),
+    ("task", {"metric": "perplexity", "at_most": 3.0, "exempt": {"lang": "x"}}, "has no variant 'lang'"),
+])  # fmt: skip
 def test_a_floor_that_nothing_can_reach_or_have_is_refused(task, floor, message, home):
     change_yaml(home / "claims.yaml", lambda content: content.update(floors={task: floor | {"because": "a test"}}))
     with pytest.raises(ReplicationError, match=message) as error:

@@ -18,11 +18,9 @@ from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, Paper, enter, write_projec
 
 PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
 RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
-GROUPS = [
-    {"variants": ["long"], "key": RATE, "values": RATES, "updates": 60},
-    {"variants": ["short"], "key": "model.size", "values": SIZES},
-    {"variants": ["twin"], "same_as": "long", "because": "it differs in nothing."},
-]
+GROUPS = [{"variants": ["long"], "key": RATE, "values": RATES, "updates": 60},
+          {"variants": ["short"], "key": "model.size", "values": SIZES},
+          {"variants": ["twin"], "same_as": "long", "because": "it differs in nothing."}]  # fmt: skip
 
 
 class Project(Paper):
@@ -249,16 +247,13 @@ def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_
     assert unfollowed(PAPER, "smoke") == []
 
 
-@pytest.mark.parametrize(
-    ("group", "changes"),
-    [
-        (None, {"seeds": [101]}),
-        (0, {"values": [0.00001, 0.04]}),
-        (0, {"updates": None}),
-        (0, {"variants": ["long", "twin"]}),
-        (1, {"key": "training.clip", "values": [1, 2]}),
-    ],
-)
+@pytest.mark.parametrize(("group", "changes"), [
+    (None, {"seeds": [101]}),
+    (0, {"values": [0.00001, 0.04]}),
+    (0, {"updates": None}),
+    (0, {"variants": ["long", "twin"]}),
+    (1, {"key": "training.clip", "values": [1, 2]}),
+])  # fmt: skip
 def test_an_outcome_of_another_search_does_not_count(group, changes, project):
     project.asks(lambda content: (content if group is None else content["groups"][group]).update(changes))
     assert "search.json: it is not of what" in unfollowed(PAPER, "smoke")[0]

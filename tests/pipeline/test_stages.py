@@ -17,18 +17,15 @@ from shared.pipeline.runs import means
 from tests.pipeline.scratch import copy_files, environment
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        (["fetch", "bahdanau.swaps", "--scale", "smoke"], 0),
-        (["summarize"], 0),
-        (["reference"], 0),
-        (["train", "bahdanau.nothing"], 2),
-        (["train", "bahdanau"], 2),
-        (["train", "nobody.nothing"], 2),
-        (["report", "bahdanau", "--scale", "bench"], 2),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "status"), [
+    (["fetch", "bahdanau.swaps", "--scale", "smoke"], 0),
+    (["summarize"], 0),
+    (["reference"], 0),
+    (["train", "bahdanau.nothing"], 2),
+    (["train", "bahdanau"], 2),
+    (["train", "nobody.nothing"], 2),
+    (["report", "bahdanau", "--scale", "bench"], 2),
+])  # fmt: skip
 def test_what_needs_no_torch_does_not_wait_for_it(arguments, status, project):
     program = (
         "import sys; from shared.pipeline.__main__ import main; status = main(sys.argv[1:]); "

@@ -273,13 +273,10 @@ BENCH = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("transformer.complexity", "transformer.complexity is a study, which trains no network"),
-        ("bahdanau.corpus-rnnsearch", f"bahdanau.corpus-rnnsearch does not run at the scale quick; {BENCH}\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("transformer.complexity", "transformer.complexity is a study, which trains no network"),
+    ("bahdanau.corpus-rnnsearch", f"bahdanau.corpus-rnnsearch does not run at the scale quick; {BENCH}\n"),
+])  # fmt: skip
 def test_a_variant_without_a_network_at_this_scale_is_refused_with_the_reason(name, said, root, monkeypatch, capsys):
     monkeypatch.chdir(root)
     assert main(["try", name, "x", "--scale", "quick"]) == 2

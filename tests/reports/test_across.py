@@ -17,10 +17,8 @@ from shared.reports.verdicts import Report
 from tests.made_claims import entry
 from tests.synthetic_runs import Variant, build, change_json
 
-VARIANTS = {
-    "attentive": Variant("generated", 0.97, operations=2e15, parameters=1_000),
-    "plain": Variant("generated", 0.80, operations=1e15, parameters=2_000),
-}
+VARIANTS = {"attentive": Variant("generated", 0.97, operations=2e15, parameters=1_000),
+            "plain": Variant("generated", 0.80, operations=1e15, parameters=2_000)}  # fmt: skip
 
 FLOOR = Floor(metric="bleu", at_least=75.0, because="it is a test")
 

@@ -36,19 +36,16 @@ def test_no_letter_of_a_docstring_is_lost_or_added(path):
     assert any("<math>" in html for _, html in found)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("the weights α_ij of", "the weights <math><msub><mi>α</mi><mrow><mi>i</mi><mi>j</mi></mrow></msub></math> of"),
-        ("√d_k", "<math><msqrt><msub><mi>d</mi><mrow><mi>k</mi></mrow></msub></msqrt></math>"),
-        ("1 / √K", "<math><mfrac><mrow><mn>1</mn></mrow><msqrt><mi>K</mi></msqrt></mfrac></math>"),
-        ("x = d / b c", "<math><mi>x</mi><mo>=</mo><mi>d</mi><mo>/</mo><mi>b</mi><mi>c</mi></math>"),
-        ("Aᵀ", "<math><msup><mi>A</mi><mrow><mi>T</mi></mrow></msup></math>"),
-        ("a word, section 3.2 and equation (4)", "a word, section 3.2 and equation (4)"),
-        ("init_std of w_keys & more", "init_std of w_keys &amp; more"),
-        ("x < y", "x &lt; y"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "expected"), [
+    ("the weights α_ij of", "the weights <math><msub><mi>α</mi><mrow><mi>i</mi><mi>j</mi></mrow></msub></math> of"),
+    ("√d_k", "<math><msqrt><msub><mi>d</mi><mrow><mi>k</mi></mrow></msub></msqrt></math>"),
+    ("1 / √K", "<math><mfrac><mrow><mn>1</mn></mrow><msqrt><mi>K</mi></msqrt></mfrac></math>"),
+    ("x = d / b c", "<math><mi>x</mi><mo>=</mo><mi>d</mi><mo>/</mo><mi>b</mi><mi>c</mi></math>"),
+    ("Aᵀ", "<math><msup><mi>A</mi><mrow><mi>T</mi></mrow></msup></math>"),
+    ("a word, section 3.2 and equation (4)", "a word, section 3.2 and equation (4)"),
+    ("init_std of w_keys & more", "init_std of w_keys &amp; more"),
+    ("x < y", "x &lt; y"),
+])  # fmt: skip
 def test_only_what_has_one_reading_becomes_mathematics(text, expected):
     assert with_mathematics(text) == expected
 

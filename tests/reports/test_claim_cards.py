@@ -49,20 +49,17 @@ def cards(results, folder, one, *, scale="quick", larger=None):
     return text, [block for block in card.blocks if isinstance(block, Figure)], entries[0]
 
 
-@pytest.mark.parametrize(
-    ("primary", "expected"),
-    [
-        (compared("greater", "bleu", "f", "a"), ["BLEU is higher for `f` than for `a`."]),
-        (OPERATIONS, [": steps of a second: 100,663,296 (`counts`);", "(`counts`) is higher than 3."]),
-        (compared("equal", "bleu", "f", "a", relevant=99.0), ["are ± 99 BLEU.", "lies within ± 99 BLEU: p < 0.001"]),
-        (compared("rises", "bleu", *NAMES), ["BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."]),
-        (compared("less", "nll_per_token", "f", "a", where={"source_length": [3, 9]}), ["(source length 3 to 9)"]),
-        (compared("less", "nll_per_token", "f", "a", over={"bins": 2}), ["NLL per word per source word than `a`."]),
-        (CORRELATION, ["Spearman's correlation is above 0.5.", "; correlation **0.97 ["]),
-        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), ["the effect is above 1: p < 0.001"]),
-        (compared("less", "nll_per_token", "f", "a", learned={"exempt": "a reason"}), ["not checked: a reason; "]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("primary", "expected"), [
+    (compared("greater", "bleu", "f", "a"), ["BLEU is higher for `f` than for `a`."]),
+    (OPERATIONS, [": steps of a second: 100,663,296 (`counts`);", "(`counts`) is higher than 3."]),
+    (compared("equal", "bleu", "f", "a", relevant=99.0), ["are ± 99 BLEU.", "lies within ± 99 BLEU: p < 0.001"]),
+    (compared("rises", "bleu", *NAMES), ["BLEU rises along `a`, `b`, `c`, `d`, `e`, `f`."]),
+    (compared("less", "nll_per_token", "f", "a", where={"source_length": [3, 9]}), ["(source length 3 to 9)"]),
+    (compared("less", "nll_per_token", "f", "a", over={"bins": 2}), ["NLL per word per source word than `a`."]),
+    (CORRELATION, ["Spearman's correlation is above 0.5.", "; correlation **0.97 ["]),
+    (compared("less", "perplexity", "f", "a", scale="log", relevant=1.1), ["the effect is above 1: p < 0.001"]),
+    (compared("less", "nll_per_token", "f", "a", learned={"exempt": "a reason"}), ["not checked: a reason; "]),
+])  # fmt: skip
 def test_every_kind_of_comparison_is_said_in_words(results, tmp_path, primary, expected):
     text, pictures, _ = cards(results, tmp_path, claim(primary=primary))
     assert [said for said in expected if said not in text] == []
@@ -90,10 +87,8 @@ def test_seeds_that_would_decide_are_those_at_which_the_same_error_is_small_enou
 
 
 def test_identities_have_numbers_and_no_figure(results, tmp_path):
-    exact = [
-        {"name": "difference", "variant": "counts", "metric": "difference", "value": 0.0, "tolerance": 1e-5},
-        {"name": "operations", "variant": "counts", "metric": "operations", "value": 100_663_295},
-    ]
+    exact = [{"name": "difference", "variant": "counts", "metric": "difference", "value": 0.0, "tolerance": 1e-5},
+             {"name": "operations", "variant": "counts", "metric": "operations", "value": 100_663_295}]  # fmt: skip
     text, pictures, _ = cards(results, tmp_path, claim(identities=exact))
     assert "| 6.25×10⁻⁷ | exactly 0 ± 1×10⁻⁵ |" in text
     assert "| 100,663,296 | exactly 100,663,295 |" in text
@@ -106,16 +101,13 @@ def test_an_effect_that_is_undefined_is_said_and_not_drawn(results, tmp_path):
     assert not pictures
 
 
-@pytest.mark.parametrize(
-    ("relevant", "scale", "interval", "effect"),
-    [
-        (0.05, "plain", None, "+0.312"),
-        (2.0, "plain", None, "+0.3"),
-        (30.0, "plain", None, "+0"),
-        (30.0, "plain", (0.31, 0.314), "+0.312"),
-        (1.1, "log", None, "0.31"),
-    ],
-)
+@pytest.mark.parametrize(("relevant", "scale", "interval", "effect"), [
+    (0.05, "plain", None, "+0.312"),
+    (2.0, "plain", None, "+0.3"),
+    (30.0, "plain", None, "+0"),
+    (30.0, "plain", (0.31, 0.314), "+0.312"),
+    (1.1, "log", None, "0.31"),
+])  # fmt: skip
 def test_effects_are_as_fine_as_what_matters_and_as_their_interval(relevant, scale, interval, effect):
     row = claim_row(entry(effect=0.312, interval=interval, relevant=relevant, scale=scale, seeds=[1], unit="nats"))
     assert row[3].split(" [")[0] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
@@ -140,15 +132,12 @@ def test_the_example_in_contributing_is_a_claim(tmp_path):
     assert found.floors["halves"].reached(0.6)
 
 
-@pytest.mark.parametrize(
-    ("primary", "none", "ends"),
-    [
-        (compared("greater", "bleu", "f", "a", relevant=2.0, paper=7.5), 0.0, [2.0]),
-        (compared("equal", "bleu", "f", "a", relevant=2.0), 0.0, [-2.0, 2.0]),
-        (compared("less", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [1.25]),
-        (compared("equal", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [0.8, 1.25]),
-    ],
-)
+@pytest.mark.parametrize(("primary", "none", "ends"), [
+    (compared("greater", "bleu", "f", "a", relevant=2.0, paper=7.5), 0.0, [2.0]),
+    (compared("equal", "bleu", "f", "a", relevant=2.0), 0.0, [-2.0, 2.0]),
+    (compared("less", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [1.25]),
+    (compared("equal", "perplexity", "f", "a", scale="log", relevant=1.25), 1.0, [0.8, 1.25]),
+])  # fmt: skip
 def test_a_figure_has_seeds_interval_no_effect_and_what_matters(results, tmp_path, monkeypatch, primary, none, ends):
     canvases, drawing = [], figures.drawing
 
@@ -167,16 +156,13 @@ def test_a_figure_has_seeds_interval_no_effect_and_what_matters(results, tmp_pat
     assert lines == [*upright, *([x] for x in lead["per_seed"]), [*lead["interval"]], [lead["effect"]], *paper]
 
 
-@pytest.mark.parametrize(
-    ("primary", "later", "expected"),
-    [
-        (compared("greater", "bleu", "f", "nowhere"), {}, []),  # no run of it is planned
-        (compared("greater", "bleu", "f", "zz"), {}, ["**At bench scale it is decided by** BLEU of `f`, `zz`."]),
-        (compared("less", "bleu", "f", "zz"), {"not_decided": {"bench": "x"}}, [NOT_EITHER]),
-        (compared("greater", "bleu", "f", "a"), {}, []),  # it was reproduced
-        (None, {}, []),  # no scale decides it, as was said
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("primary", "later", "expected"), [
+    (compared("greater", "bleu", "f", "nowhere"), {}, []),  # no run of it is planned
+    (compared("greater", "bleu", "f", "zz"), {}, ["**At bench scale it is decided by** BLEU of `f`, `zz`."]),
+    (compared("less", "bleu", "f", "zz"), {"not_decided": {"bench": "x"}}, [NOT_EITHER]),
+    (compared("greater", "bleu", "f", "a"), {}, []),  # it was reproduced
+    (None, {}, []),  # no scale decides it, as was said
+])  # fmt: skip
 def test_what_was_not_decided_is_planned_for_a_larger_scale_or_not(results, tmp_path, primary, later, expected):
     text, *_ = cards(results, tmp_path, claim(primary=primary, **later), larger=("bench", ("f", "a", "zz")))
     assert [line.removeprefix("* ") for line in text.splitlines() if "at bench" in line.lower()] == expected

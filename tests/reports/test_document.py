@@ -60,14 +60,11 @@ def test_both_forms_say_the_same(blocks, tmp_path):
     assert not re.search(r'<script src|<link|src="http|url\(', html)
 
 
-@pytest.mark.parametrize(
-    ("drawn", "shown"),
-    [
-        ("<svg/>", "a.svg"),
-        (f"<svg>{' ' * LARGEST_VECTOR}</svg>", "a.png"),
-        ('<svg><image href="data:image/png;base64,"/></svg>', "a.png"),
-    ],
-)
+@pytest.mark.parametrize(("drawn", "shown"), [
+    ("<svg/>", "a.svg"),
+    (f"<svg>{' ' * LARGEST_VECTOR}</svg>", "a.png"),
+    ('<svg><image href="data:image/png;base64,"/></svg>', "a.png"),
+])  # fmt: skip
 def test_html_shows_a_small_vector_without_pixels_and_markdown_the_pixels(blocks, tmp_path, drawn, shown):
     (tmp_path / "figures/a.svg").write_text(drawn)
     html = render(blocks, "html", title="t", folder=tmp_path)
@@ -132,17 +129,14 @@ def test_numbers_are_legible():
     assert [*map(doc.typeset, ("1e-05", "-0.5", "inf", "2e+20"))] == ["1×10⁻⁵", "−0.5", "inf", "2×10²⁰"]
 
 
-@pytest.mark.parametrize(
-    ("values", "digits", "expected"),
-    [
-        ((16.154, 16.838, 17.81), 3, "16.9 [16.2, 17.8]"),
-        ((29.453, 29.741), 3, "29.60 [29.45, 29.74]"),
-        ((0.5, 0.50001), 3, "0.500 [0.500, 0.500]"),
-        ((80.0, 80.0), 1, "80.0 [80.0, 80.0]"),
-        ((100.0, 1250.0), 2, "675 [100, 1,250]"),
-        ((1.25, None), 2, "1.25"),
-        ((None,), 2, "–"),
-    ],
-)
+@pytest.mark.parametrize(("values", "digits", "expected"), [
+    ((16.154, 16.838, 17.81), 3, "16.9 [16.2, 17.8]"),
+    ((29.453, 29.741), 3, "29.60 [29.45, 29.74]"),
+    ((0.5, 0.50001), 3, "0.500 [0.500, 0.500]"),
+    ((80.0, 80.0), 1, "80.0 [80.0, 80.0]"),
+    ((100.0, 1250.0), 2, "675 [100, 1,250]"),
+    ((1.25, None), 2, "1.25"),
+    ((None,), 2, "–"),
+])  # fmt: skip
 def test_a_range_over_seeds_has_two_digits_of_what_they_differ_by(values, digits, expected):
     assert doc.over_seeds(values, digits).replace(doc.SPACE, " ") == expected

@@ -51,12 +51,9 @@ def of_exhibit(exhibit):
     return draw
 
 
-DRAWINGS = {
-    "curves": lambda runs, path: training_curves(runs, path, **LOSS),
-    "lengths": of_exhibit(ScoresByLength()),
-    "offsets": of_exhibit(AlignmentOffsets()),
-    "heatmaps": of_exhibit(Heatmaps("rnnsearch-50", "Seen.")),
-}
+DRAWINGS = {"curves": lambda runs, path: training_curves(runs, path, **LOSS), "lengths": of_exhibit(ScoresByLength()),
+            "offsets": of_exhibit(AlignmentOffsets()),
+            "heatmaps": of_exhibit(Heatmaps("rnnsearch-50", "Seen."))}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
@@ -126,13 +123,9 @@ def shown(found):
 def test_chosen_panels_take_the_place_of_their_task_only():
     results = many(9) | many(1, task="corpus")
     results["generated-08"] = replace(results["generated-08"], not_run="too slow")
-    chosen = {
-        "scores": ["generated-03", "generated-01"],
-        "feeding": ["generated-01", "generated-04", "generated-08"],
-        "nothing to compare with": ["generated-01", "generated-08"],
-        "alone": ["generated-05"],
-        "never": ["generated-08", "unknown"],
-    }
+    chosen = {"scores": ["generated-03", "generated-01"], "feeding": ["generated-01", "generated-04", "generated-08"],
+              "nothing to compare with": ["generated-01", "generated-08"], "alone": ["generated-05"],
+              "never": ["generated-08", "unknown"]}  # fmt: skip
     assert shown(panels(results, chosen)) == [
         ("corpus", "Task corpus", ["corpus-00"]),
         ("generated_1", "Task generated, scores", ["generated-03", "generated-01"]),

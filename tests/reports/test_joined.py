@@ -131,14 +131,11 @@ def test_the_summary_counts_what_further_seeds_have_confirmed(confirmed, said):
     assert ("Further" in decided_by([of | {"confirmed": each} for each in confirmed])) is bool(said)
 
 
-@pytest.mark.parametrize(
-    ("quick", "bench", "paper_scale", "said"),
-    [
-        ("contradicted", "reproduced", "inconclusive", "bench; quick disagrees: contradicted"),
-        ("reproduced", "contradicted", "contradicted", "paper_scale; quick disagrees: reproduced"),
-        ("reproduced", "inconclusive", "reproduced", "paper_scale"),
-    ],
-)
+@pytest.mark.parametrize(("quick", "bench", "paper_scale", "said"), [
+    ("contradicted", "reproduced", "inconclusive", "bench; quick disagrees: contradicted"),
+    ("reproduced", "contradicted", "contradicted", "paper_scale; quick disagrees: reproduced"),
+    ("reproduced", "inconclusive", "reproduced", "paper_scale"),
+])  # fmt: skip
 def test_of_three_scales_only_those_that_disagree_are_said_to(tmp_path, quick, bench, paper_scale, said):
     reports = []
     for scale, verdict in {"quick": quick, "bench": bench, "paper_scale": paper_scale}.items():

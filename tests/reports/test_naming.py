@@ -138,17 +138,14 @@ def test_no_two_lines_look_alike(names, colours):
     assert len(set(looks)) == len(names)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("names", "bass: base model", r"names.yaml: .*variants.yaml has no variant 'bass' \(did you mean 'base'\?\)"),
-        ("names", "base: 3", "names.yaml: 'base'"),
-        ("names", "- base", "names.yaml: "),
-        ("colours", "blu: [base]", r"colours.yaml: there is no colour 'blu' \(did you mean 'blue'\?\)"),
-        ("colours", "{blue: [base], navy: [base]}", "colours.yaml: navy has 'base', which has a colour already"),
-        ("colours", "blue: base", "colours.yaml: 'blue'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("names", "bass: base model", r"names.yaml: .*variants.yaml has no variant 'bass' \(did you mean 'base'\?\)"),
+    ("names", "base: 3", "names.yaml: 'base'"),
+    ("names", "- base", "names.yaml: "),
+    ("colours", "blu: [base]", r"colours.yaml: there is no colour 'blu' \(did you mean 'blue'\?\)"),
+    ("colours", "{blue: [base], navy: [base]}", "colours.yaml: navy has 'base', which has a colour already"),
+    ("colours", "blue: base", "colours.yaml: 'blue'"),
+])  # fmt: skip
 def test_wrong_names_and_colours_are_refused(tmp_path, name, text, message):
     (tmp_path / "variants.yaml").write_text("kind: translation\nvariants: {base: {}}\n")
     (tmp_path / f"{name}.yaml").write_text(text)

@@ -57,16 +57,13 @@ def test_the_claimed_differences_are_those_of_table_1():
     assert gain("RNNsearch-50*", "Moses") == (-4.85, 0.52)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda c: c["tables"][0]["rows"][0].pop("all"), "RNNencdec-30"),
-        (lambda c: c["parameter_counts"]["totals"].update(RNNsearch=1), "add up to 80401000"),
-        (lambda c: c["parameter_counts"]["parts"][0].update(more=7), "must have exactly the keys part, "),
-        (lambda c: c["tables"][0]["rows"][0].update(metrics={"some": "chrf"}), "has no column 'some'"),
-        (lambda c: c.update(program=[PROGRAM | {"file": "owner/repository/file.py"}]), "program.0.file"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda c: c["tables"][0]["rows"][0].pop("all"), "RNNencdec-30"),
+    (lambda c: c["parameter_counts"]["totals"].update(RNNsearch=1), "add up to 80401000"),
+    (lambda c: c["parameter_counts"]["parts"][0].update(more=7), "must have exactly the keys part, "),
+    (lambda c: c["tables"][0]["rows"][0].update(metrics={"some": "chrf"}), "has no column 'some'"),
+    (lambda c: c.update(program=[PROGRAM | {"file": "owner/repository/file.py"}]), "program.0.file"),
+])  # fmt: skip
 def test_wrong_facts_are_refused(tmp_path, change, message):
     with pytest.raises(ReplicationError, match=message):
         Paper.load(changed(tmp_path / "paper.yaml", change))

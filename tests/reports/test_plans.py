@@ -11,17 +11,14 @@ from shared.reports.plans import Frozen, deciding_records, end_of, plan_blocks, 
 from tests.synthetic_runs import Variant, build, change_json
 
 
-@pytest.mark.parametrize(
-    ("values", "best", "end"),
-    [
-        ([0.1, 0.2, 0.4], 0.2, ""),
-        ([0.1, 0.2, 0.4], 0.4, "largest"),
-        ([0.4, 0.2, 0.1], 0.1, "smallest"),
-        ([0.1, 0.2], None, ""),
-        (["linear", "cosine"], "cosine", ""),
-        ([False, True], True, ""),
-    ],
-)
+@pytest.mark.parametrize(("values", "best", "end"), [
+    ([0.1, 0.2, 0.4], 0.2, ""),
+    ([0.1, 0.2, 0.4], 0.4, "largest"),
+    ([0.4, 0.2, 0.1], 0.1, "smallest"),
+    ([0.1, 0.2], None, ""),
+    (["linear", "cosine"], "cosine", ""),
+    ([False, True], True, ""),
+])  # fmt: skip
 def test_the_end_of_what_was_tried_is_known(values, best, end):
     assert end_of(values, best) == end
 
@@ -31,26 +28,21 @@ PLAN = DAYS[1] | {"claims": {"C1": {"frozen": DAYS}, "C2": {"frozen": DAYS[:1]}}
 ON = "the comparison, the floors and the settings are as they were frozen on 2026-01-03"
 SOME = "1 of 3 runs that decide had ended by then"
 AGAIN = ". It replaced 1 plan, of 2026-01-01"
-RUNS = {
-    "first": SimpleNamespace(seeds=(0, 1), runs={0: {"finished": "2026-01-02"}, 1: {"finished": "2026-01-04"}}),
-    "second": SimpleNamespace(seeds=(0,), runs={0: {"finished": "2026-01-05"}}),
-}
+RUNS = {"first": SimpleNamespace(seeds=(0, 1), runs={0: {"finished": "2026-01-02"}, 1: {"finished": "2026-01-04"}}),
+        "second": SimpleNamespace(seeds=(0,), runs={0: {"finished": "2026-01-05"}})}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("plan", "claim", "decided", "expected"),
-    [
-        (PLAN, "C1", {"variants": ("first", "second")}, f"{ON}; {SOME}{AGAIN}"),
-        (PLAN, "C1", {"variants": ("second",)}, f"{ON}{AGAIN}"),
-        # The other seeds of a variant decide another claim.
-        (PLAN, "C1", {"variants": ("first", "second"), "seeds": (1,)}, f"{ON}{AGAIN}"),
-        (PLAN, "C1", {"variants": ("second",), "doubled": ("first",)}, f"{ON}; {SOME}{AGAIN}"),
-        (PLAN | {"claims": {"C1": {"frozen": [DAYS[0] | {"verdict": "inconclusive"}, DAYS[1]]}}}, "C1",
-         {"variants": ("second",)}, f"{ON}{AGAIN} (inconclusive)"),
-        (PLAN, "C2", {"variants": ("first",), "changed": ("a",)}, "changed since it was frozen on 2026-01-01: a"),
-        (None, "C2", {"variants": ("first",)}, "none was frozen before the runs"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("plan", "claim", "decided", "expected"), [
+    (PLAN, "C1", {"variants": ("first", "second")}, f"{ON}; {SOME}{AGAIN}"),
+    (PLAN, "C1", {"variants": ("second",)}, f"{ON}{AGAIN}"),
+    # The other seeds of a variant decide another claim.
+    (PLAN, "C1", {"variants": ("first", "second"), "seeds": (1,)}, f"{ON}{AGAIN}"),
+    (PLAN, "C1", {"variants": ("second",), "doubled": ("first",)}, f"{ON}; {SOME}{AGAIN}"),
+    (PLAN | {"claims": {"C1": {"frozen": [DAYS[0] | {"verdict": "inconclusive"}, DAYS[1]]}}}, "C1",
+     {"variants": ("second",)}, f"{ON}{AGAIN} (inconclusive)"),
+    (PLAN, "C2", {"variants": ("first",), "changed": ("a",)}, "changed since it was frozen on 2026-01-01: a"),
+    (None, "C2", {"variants": ("first",)}, "none was frozen before the runs"),
+])  # fmt: skip
 def test_runs_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_named(plan, claim, decided, expected):
     lead = SimpleNamespace(variants=decided["variants"], seeds=decided.get("seeds", (0, 1)))
     claim = SimpleNamespace(id=claim, primary=SimpleNamespace(doubled=decided.get("doubled", ())))
@@ -89,15 +81,12 @@ def test_clean_runs_of_todays_settings_are_current(results, tmp_path):
         assert stale_variants(results, today) == ["good"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "stale", "expected"),
-    [
-        ({"git_dirty": True}, [], ["⚠ Uncommitted: good had runs with changes"]),
-        ({"git_commit": None}, ["good"], ["⚠ Of no known commit: good had runs", "⚠ Stale: good had runs with other"]),
-        ({"fingerprint": "new"}, [], ["⚠ Judged before: good were trained again since"]),
-        ({"fingerprint": "old"}, [], ["✔ Current"]),
-    ],
-)
+@pytest.mark.parametrize(("changes", "stale", "expected"), [
+    ({"git_dirty": True}, [], ["⚠ Uncommitted: good had runs with changes"]),
+    ({"git_commit": None}, ["good"], ["⚠ Of no known commit: good had runs", "⚠ Stale: good had runs with other"]),
+    ({"fingerprint": "new"}, [], ["⚠ Judged before: good were trained again since"]),
+    ({"fingerprint": "old"}, [], ["✔ Current"]),
+])  # fmt: skip
 def test_a_seed_that_nobody_can_repeat_is_said(results, tmp_path, changes, stale, expected):
     change_json(tmp_path / "good" / "train" / "seed2" / "run.json", lambda record: record.update(changes))
     costs = {"fingerprints": {"2": "old"}} if "fingerprint" in changes else {}

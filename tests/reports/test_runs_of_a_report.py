@@ -19,12 +19,9 @@ from shared.tasks.translation.report import REPORT, ScoresByLength, SideBySide
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, write_metrics
 
-VARIANTS = {
-    "attentive": Variant("generated", 0.95, 0.01, attention=0.9),
-    "plain": Variant("generated", 0.8, 0.02),
-    "poor": Variant("generated", 0.5, 0.02),
-    "aligner": Variant("generated", 0.9, attention=0.8, parameters=7),
-}
+VARIANTS = {"attentive": Variant("generated", 0.95, 0.01, attention=0.9), "plain": Variant("generated", 0.8, 0.02),
+            "poor": Variant("generated", 0.5, 0.02),
+            "aligner": Variant("generated", 0.9, attention=0.8, parameters=7)}  # fmt: skip
 TRANSLATED = {"hypothesis", "nll", "tokens", "bleu", "exact"}
 
 
@@ -186,14 +183,11 @@ def test_powers_of_ten_stand_beside_ours(tmp_path):
     assert [row[-1] for row in table.rows] == ["3.10×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
 
 
-@pytest.mark.parametrize(
-    ("evidence", "said"),
-    [
-        ({"base": "generated"}, "Ours come from other data and"),
-        ({"base": "paper's data", "study": "measured"}, "Ours come from the paper's data and"),
-        ({"base": "paper's data", "other": "standard data"}, "Ours come from the paper's and other data and"),
-    ],
-)
+@pytest.mark.parametrize(("evidence", "said"), [
+    ({"base": "generated"}, "Ours come from other data and"),
+    ({"base": "paper's data", "study": "measured"}, "Ours come from the paper's data and"),
+    ({"base": "paper's data", "other": "standard data"}, "Ours come from the paper's and other data and"),
+])  # fmt: skip
 def test_whose_data_ours_come_from_is_said(tmp_path, evidence, said):
     found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9)}, examples=10))
     facts = paper({"label": "base", "variants": ["base"], "ppl": None, "bleu": 20.0})
@@ -221,16 +215,13 @@ def test_a_floor_is_per_token_of_those_that_have_likelihoods(results):
     assert plain_text(reasons.items[0]).startswith("generated: NLL per piece")
 
 
-@pytest.mark.parametrize(
-    ("dataset", "corpus", "said"),
-    [
-        ("generated_swaps", {}, "longer than any in train."),
-        ("multi30k", {"train_pairs": 9667}, "Used are the first 9,667 pairs of train."),
-        ("wikitext2", {"lines": {"test": 600, "valid": 500}}, "the first 600 lines of test, 500 lines of valid."),
-        ("generated_tally", {"train_texts": 500}, "Used are 500 texts of train, drawn at random once."),
-        ("mnist", {"images": {"train": 5000}}, "Used are the first 5,000 pictures of train."),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "corpus", "said"), [
+    ("generated_swaps", {}, "longer than any in train."),
+    ("multi30k", {"train_pairs": 9667}, "Used are the first 9,667 pairs of train."),
+    ("wikitext2", {"lines": {"test": 600, "valid": 500}}, "the first 600 lines of test, 500 lines of valid."),
+    ("generated_tally", {"train_texts": 500}, "Used are 500 texts of train, drawn at random once."),
+    ("mnist", {"images": {"train": 5000}}, "Used are the first 5,000 pictures of train."),
+])  # fmt: skip
 def test_title_splits_and_the_part_that_is_used_are_said(root, dataset, corpus, said):
     card = load_card(dataset, root / "data")
     data, folded = describe_data(card, SimpleNamespace(**corpus))

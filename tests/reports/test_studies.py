@@ -43,11 +43,9 @@ def cells(table):
 
 def test_a_quantity_has_a_table_with_a_row_per_subject(measured):
     operations, path, share, others = (b for b in study_tables(measured["complexity"]) if isinstance(b, Table))
-    assert cells(operations) == [
-        ("Operations", "d = 64", "n = 64", "n = 256"),
-        ["self attention", "–", "2,097,152", "33,554,432"],
-        ["recurrent", "1.00×10⁹", "8,388,608", "–"],
-    ]
+    assert cells(operations) == [("Operations", "d = 64", "n = 64", "n = 256"),
+                                 ["self attention", "–", "2,097,152", "33,554,432"],
+                                 ["recurrent", "1.00×10⁹", "8,388,608", "–"]]  # fmt: skip
     assert cells(path) == [("Path", "n = 16"), ["recurrent", "16"]]
     assert cells(share) == [("", "Share"), ["self attention", "0.250"]]
     assert cells(others) == [("Number", "Value"), ["Cost rule base", "3.28×10¹⁸"], ["Seconds", "1.500"]]
@@ -62,21 +60,18 @@ WITHOUT_SIZE = {
 MANY_SIZES = {f"full_attention.path_n{n}": n for n in range(1, 10)} | {f"linear.path_n{n}": n for n in range(1, 9)}
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        (BANDS, [  # whose ends are left to figures
-            [("MSE", "m = 16", "m = 32"), ["relu", "0.500", "0.500"], ["linear", "2.50×10⁻⁵", "–"]],
-            [("Mean low", "m = 16"), ["relu", "2"]],
-        ]),
-        (WITHOUT_SIZE, [
-            [("", "Slope", "Floats"), ["relu", "1.250 [1,\N{NO-BREAK SPACE}1.500]", "8"], ["softmax", "2", "64"]],
-            [("", "Gain"), ["relu", "0.250"]],
-        ]),
-        (MANY_SIZES, [[("Path", "full attention", "linear"), *([f"n = {n}", *[f"{n}"] * 2] for n in range(1, 9)),
-                       ["n = 9", "9", "–"]]]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("scores", "expected"), [
+    (BANDS, [  # whose ends are left to figures
+        [("MSE", "m = 16", "m = 32"), ["relu", "0.500", "0.500"], ["linear", "2.50×10⁻⁵", "–"]],
+        [("Mean low", "m = 16"), ["relu", "2"]],
+    ]),
+    (WITHOUT_SIZE, [
+        [("", "Slope", "Floats"), ["relu", "1.250 [1,\N{NO-BREAK SPACE}1.500]", "8"], ["softmax", "2", "64"]],
+        [("", "Gain"), ["relu", "0.250"]],
+    ]),
+    (MANY_SIZES, [[("Path", "full attention", "linear"), *([f"n = {n}", *[f"{n}"] * 2] for n in range(1, 9)),
+                   ["n = 9", "9", "–"]]]),
+])  # fmt: skip
 def test_sizes_are_columns_or_rows_of_one_table_for_the_same_subjects(tmp_path, scores, expected):
     study(tmp_path, "study", "table3", scores)
     found = study_tables(load_results(tmp_path)["study"])

@@ -13,11 +13,9 @@ from shared.errors import ReplicationError
 def buckets(low, high, test=20, train=60):
     """Three splits of texts of these lengths; the test split has two buckets."""
     middle = (low + high) // 2
-    return {
-        "test": {"buckets": [[low, middle], [middle + 1, high]], "per_bucket": test},
-        "valid": {"buckets": [[low, high]], "per_bucket": test},
-        "train": {"buckets": [[low, high]], "per_bucket": train},
-    }
+    return {"test": {"buckets": [[low, middle], [middle + 1, high]], "per_bucket": test},
+            "valid": {"buckets": [[low, high]], "per_bucket": test},
+            "train": {"buckets": [[low, high]], "per_bucket": train}}  # fmt: skip
 
 
 SWAP = {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": buckets(3, 10)}

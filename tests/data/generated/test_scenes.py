@@ -17,17 +17,12 @@ from tests.inputs.raw_data import SVG, write_scenes
 
 SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
 # Unicode's group to names in its order; "green apple" and "house cat" share a word with one chosen before.
-GROUPS = {
-    "mammal": ["cat", "house cat", "grapes", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
-    "hand": ["hammer", "grass", "saw", "two word name", "T-Rex", "tool box", "awl", "pick"],
-    "fruit": ["red apple", "green apple", "pear", "peach", "fig", "lime", "oil"],
-    "flag": ["flag"],
-}
-CHOSEN = {
-    "animal": ["cat", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
-    "tool": ["hammer", "grass", "saw", "awl", "pick"],
-    "fruit": ["red apple", "pear", "peach", "fig", "lime"],
-}
+GROUPS = {"mammal": ["cat", "house cat", "grapes", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
+          "hand": ["hammer", "grass", "saw", "two word name", "T-Rex", "tool box", "awl", "pick"],
+          "fruit": ["red apple", "green apple", "pear", "peach", "fig", "lime", "oil"], "flag": ["flag"]}  # fmt: skip
+CHOSEN = {"animal": ["cat", "polar bear", "ox", "walrus", "elk", "lynx", "yak", "emu"],
+          "tool": ["hammer", "grass", "saw", "awl", "pick"],
+          "fruit": ["red apple", "pear", "peach", "fig", "lime"]}  # fmt: skip
 OPTIONS = {
     "seed": 3, "kinds": {"animal": ["mammal"], "tool": ["hand"], "fruit": ["fruit"]}, "left_out": ["oil"],
     "held_out_percent": 20, "numbers": [2, 4, 4], "combinations": 12, "sizes": [48, 64, 96], "captions": 5,
@@ -168,16 +163,13 @@ def test_a_picture_that_is_not_there_is_named():
         Artwork([]).draw(scene)
 
 
-@pytest.mark.parametrize(
-    ("inside", "said"),
-    [
-        ('<image href="{file}" width="9" height="9"/>', "refers to '{file}' outside of it"),
-        ('<image xlink:href="../{name}" width="9" height="9"/>', "refers to '../{name}' outside of it"),
-        ('<use href="{file}#a"/>', "refers to '{file}#a' outside of it"),
-        ("<g>" * 100_000 + "</g>" * 100_000, "is nested more than 50 levels deep"),
-        ("<g>", "ExpatError: mismatched tag"),
-    ],
-)
+@pytest.mark.parametrize(("inside", "said"), [
+    ('<image href="{file}" width="9" height="9"/>', "refers to '{file}' outside of it"),
+    ('<image xlink:href="../{name}" width="9" height="9"/>', "refers to '../{name}' outside of it"),
+    ('<use href="{file}#a"/>', "refers to '{file}#a' outside of it"),
+    ("<g>" * 100_000 + "</g>" * 100_000, "is nested more than 50 levels deep"),
+    ("<g>", "ExpatError: mismatched tag"),
+])  # fmt: skip
 def test_a_drawing_that_would_read_a_file_or_break_the_renderer_is_refused(raw, tmp_path, inside, said):
     Image.new("RGB", (9, 9), "red").save(secret := tmp_path / "secret.png")
     shutil.copytree(raw, folder := tmp_path / "raw")
