@@ -156,10 +156,10 @@ def archive(path, members) -> Path:
     return path
 
 
-def outcome(read, *arguments) -> tuple[object, str]:
+def outcome(read, *arguments, **options) -> tuple[object, str]:
     """What is read, and the sentence that refuses it, of which one is missing."""
     try:
-        return read(*arguments), ""
+        return read(*arguments, **options), ""
     except ReplicationError as error:
         said = str(error)
         assert said.endswith(".")
@@ -167,8 +167,8 @@ def outcome(read, *arguments) -> tuple[object, str]:
         return None, said
 
 
-def sentence_of(read, *arguments) -> str:
+def sentence_of(read, *arguments, **options) -> str:
     """What refuses these arguments: one sentence, whatever text it shows."""
-    found, said = outcome(read, *arguments)
+    found, said = outcome(read, *arguments, **options)
     assert said, f"{found!r} was read"
     return said

@@ -9,6 +9,7 @@ from shared.data.splits import EQUAL, Segment, assert_disjoint, hashed_split, se
 from shared.data.storage import check_prepared, read_columns, read_summary, write_lines, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.translation.settings import ParallelCorpusConfig
+from tests.data.odd import sentence_of
 
 LANGUAGES = ["en", "fr"]
 ONE = [("Thus he spoke.", "thus, he SPOKE"), ("«a» – b…", "a b"), ("don't", "don’t")]
@@ -30,8 +31,7 @@ def test_a_language_that_is_not_compared_may_be_shared(tmp_path):
     assert write_corpus(corpus, LANGUAGES, tmp_path, compared=["en"]) == {("train", EQUAL): 1}
     assert (tmp_path / "train.fr").read_text() == "tree\n"
     assert_disjoint(tmp_path, ["en"], corpus)
-    with pytest.raises(ReplicationError, match="shares 'tree' with"):
-        assert_disjoint(tmp_path, LANGUAGES, corpus)
+    assert "shares 'tree' with" in sentence_of(assert_disjoint, tmp_path, LANGUAGES, corpus)
 
 
 def test_documents_are_never_torn_apart_and_old_ones_never_move():
@@ -78,5 +78,4 @@ def test_other_settings_are_refused_key_by_key(tmp_path: Path) -> None:
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(ReplicationError, match="does not say"):
-        check_prepared(tmp_path, corpus())
+    assert "does not say" in sentence_of(check_prepared, tmp_path, corpus())

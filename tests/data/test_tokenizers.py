@@ -14,6 +14,7 @@ from shared.data.tokenizers import (
     train_tokenizers,
 )  # fmt: skip
 from shared.errors import ReplicationError
+from tests.data.odd import sentence_of
 
 LINES = ["the cat sat on the mat .", "a dog saw the cat", "über die Straße läuft der Hund", "the end"] * 3
 WORDS = WordVocabulary.train(LINES, size=100, split="space")
@@ -64,11 +65,9 @@ def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
 def test_a_damaged_file_is_named(content, tmp_path):
     path = tmp_path / "source.tokenizer"
     path.write_bytes(content)
-    with pytest.raises(ReplicationError, match="is damaged"):
-        load_tokenizer(path)
+    assert "is damaged" in sentence_of(load_tokenizer, path)
     path.unlink()
-    with pytest.raises(ReplicationError, match="run the prepare stage"):
-        load_tokenizer(path)
+    assert "run the prepare stage" in sentence_of(load_tokenizer, path)
 
 
 def test_every_line_of_a_text_counts_however_long_it_is():

@@ -1,13 +1,14 @@
 """What holds of every generated task, from the registry; and every wrong parameter is refused in a sentence."""
 
 import io
+import re
 
 import numpy as np
 import pytest
 
 from shared.data.generated import TASKS, generate
 from shared.data.readers import read
-from shared.errors import ReplicationError
+from tests.data.odd import sentence_of
 
 
 def buckets(low, high, test=20, train=60):
@@ -161,12 +162,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "changes", "message"), WRONG)
 def test_wrong_parameters_are_refused(task, changes, message):
-    with pytest.raises(ReplicationError, match=f"(?i){message}"):
-        generate(task, SMALL[task] | changes)
+    assert re.search(f"(?i){message}", sentence_of(generate, task, SMALL[task] | changes))
 
 
 def test_unknown_names_are_refused_with_the_nearest_one(tmp_path):
-    with pytest.raises(ReplicationError, match=r"no generated task 'taly' \(did you mean 'tally'\?\)"):
-        generate("taly", {})
-    with pytest.raises(ReplicationError, match=r"no reader 'bibel' \(did you mean 'bible'\?\)"):
-        read("bibel", tmp_path, ["en"], {})
+    assert re.search(r"no generated task 'taly' \(did you mean 'tally'\?\)", sentence_of(generate, "taly", {}))
+    assert re.search(r"no reader 'bibel' \(did you mean 'bible'\?\)", sentence_of(read, "bibel", tmp_path, ["en"], {}))

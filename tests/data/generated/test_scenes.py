@@ -13,6 +13,7 @@ from shared.data.generated.scenes import LANGUAGES, SIDE, Artwork, Placed, Scene
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
+from tests.data.odd import sentence_of
 from tests.inputs.raw_data import SVG, write_scenes
 
 SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
@@ -159,8 +160,7 @@ def test_a_box_is_measured_outwards_and_something_must_be_drawn():
 
 def test_a_picture_that_is_not_there_is_named():
     scene = Scene(([0, 0, 0], [0, 0, 0]), vertical=False, objects=(Placed("1F999", 0, 0, 48),))
-    with pytest.raises(ReplicationError, match=r"the picture 1F999, which is not in pictures\.jsonl; fetch"):
-        Artwork([]).draw(scene)
+    assert "the picture 1F999, which is not in pictures.jsonl; fetch" in sentence_of(Artwork([]).draw, scene)
 
 
 @pytest.mark.parametrize(("inside", "said"), [
@@ -189,5 +189,4 @@ def test_entities_are_refused_and_parts_of_the_same_drawing_are_not(raw, tmp_pat
     assert read("scenes", folder, LANGUAGES, OPTIONS)
     for path in (folder / "svg").iterdir():
         path.write_text('<!DOCTYPE svg [<!ENTITY a "aaaa">]>' + path.read_text())
-    with pytest.raises(ReplicationError, match="declares a type of document or entities"):
-        read("scenes", folder, LANGUAGES, OPTIONS)
+    assert "declares a type of document or entities" in sentence_of(read, "scenes", folder, LANGUAGES, OPTIONS)
