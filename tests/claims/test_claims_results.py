@@ -70,9 +70,7 @@ def test_a_broken_file_says_which(runs):
         _ = RunResults.load(runs / "a").examples
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", '{"task": "generated"}', '{"variant": "a", "task": "generated", "seeds": [1]}']
-)
+@pytest.mark.parametrize("content", ["[]", '{"task": "t"}', '{"variant": "a", "task": "t", "seeds": [1]}'])
 def test_broken_metrics_are_refused(runs, content):
     (runs / "a" / "metrics.json").write_text(content)
     with pytest.raises(ReplicationError, match=r"metrics\.json"):

@@ -128,9 +128,7 @@ def test_an_identity_that_was_not_run_is_not_tested_whatever_the_others_say():
     assert (found.verdict, found.reason) == ("not tested", "gone was not run at this scale")
 
 
-@pytest.mark.parametrize(
-    ("where", "verdict"), [("quick", "not tested"), ("all", "not tested"), ("bench", "reproduced")]
-)
+@pytest.mark.parametrize(("where", "verdict"), [("quick", "not tested"), ("bench", "reproduced")])
 def test_a_claim_that_nothing_decides_here_says_why(where, verdict):
     found = decided(pair(2.0), paper(claim(not_decided={where: "no such data"})))
     assert found.verdict == verdict

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from shared.data.homology import AMINO_ACIDS, families
 
+shares = st.floats(0.01, 1)
 texts = st.lists(st.text("ACDX", max_size=12), min_size=1, max_size=8)
 
 
@@ -27,10 +28,7 @@ def by_hand(sequences, k, jaccard, containment, kin):
     return home
 
 
-@given(
-    texts, st.integers(1, 4), st.floats(0.01, 1), st.floats(0.01, 1), st.integers(1, 9),
-    st.randoms(use_true_random=False),
-)  # fmt: skip
+@given(texts, st.integers(1, 4), shares, shares, st.integers(1, 9), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_families_are_what_links_connect(sequences, k, jaccard, containment, rows, generator):
     kin = [generator.choice([None, "a", "b"]) if generator.random() < 0.4 else None for _ in sequences]

@@ -28,10 +28,9 @@ def test_the_words_of_every_diagram_stand_in_its_boxes(width, opened, tmp_path):
     assert len(said.split("; ")) == len(diagrams[0].arrows)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [({"arrows": ["a z"]}, "no box 'z'"), ({"arrows": ["a"]}, "must be two names"), ({"new": ["z"]}, "no box 'z'")],
-)
+@pytest.mark.parametrize(("wrong", "said"), [
+    ({"arrows": ["a z"]}, "no box 'z'"), ({"arrows": ["a"]}, "must be two names"), ({"new": ["z"]}, "no box 'z'"),
+])  # fmt: skip
 def test_an_arrow_or_a_box_that_is_none_is_named(wrong, said, root, tmp_path):
     text = (root / "replications" / "shaw" / "paper.yaml").read_text().split("diagram:")[0]
     path = tmp_path / "paper.yaml"

@@ -19,6 +19,7 @@ from shared.reports.figures import COLOURS, INK, VERDICTS, line_style
 from shared.reports.naming import FILE, PALETTE, load_colours, load_names, name_and_code, name_of, styles_of, use_names
 from tests.conftest import ROOT
 
+SOME = st.sampled_from([f"model {number}" for number in range(12)])
 PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/variants.yaml"))
 
 
@@ -128,10 +129,7 @@ def test_a_model_has_its_colour_in_every_figure():
     assert styles_of(["Transformer", "RNNsearch"]) == [0, 1]
 
 
-@given(
-    st.lists(st.sampled_from([f"model {number}" for number in range(12)]), max_size=9, unique=True),
-    st.dictionaries(st.sampled_from([f"model {number}" for number in range(12)]), st.integers(0, 6)),
-)
+@given(st.lists(SOME, max_size=9, unique=True), st.dictionaries(SOME, st.integers(0, 6)))
 def test_no_two_lines_look_alike(names, colours):
     with use_names({}, colours):
         looks = [str(sorted(line_style(style).items())) for style in styles_of(names)]
