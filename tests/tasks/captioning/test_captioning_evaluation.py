@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from shared.data.generated.scene_captions import Caption
 from shared.data.generated.scenes import SIDE
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD, WordVocabulary
@@ -26,6 +25,7 @@ from tests.tasks.in_process import judged, run_config
 
 GRID = Grid(rows=2, columns=4, size=5)
 PLACES = GRID.rows * GRID.columns
+CAPTIONS_ALONE = {"id", "split", "hypothesis", "references", "nll", "tokens", "exact", "caption"}
 
 
 class Parrot(nn.Module):
@@ -202,9 +202,7 @@ def test_what_was_never_seen_is_known_by_its_kind(prepared, tmp_path):
 
 def test_a_model_that_does_not_attend_has_captions_only(prepared, tmp_path):
     metrics, examples, _ = judge(prepared, tmp_path, attends=False, gated=False)
-    assert examples[0].keys() == {
-        "id", "split", "hypothesis", "references", "nll", "tokens", "exact", "caption", "objects", "truth"
-    }  # fmt: skip
+    assert examples[0].keys() == {*CAPTIONS_ALONE, "objects", "truth"}
     assert not [name for name in metrics if name.startswith(("attention", "pointing", "generated", "gate"))]
     with np.load(tmp_path / "attention.npz") as arrays:
         assert not [name for name in arrays if name.startswith(("weights", "gates"))]
@@ -251,13 +249,9 @@ def test_of_photos_nothing_is_known_but_their_captions(prepared, tmp_path):
     packed = RaggedArray.pack([[*line, EOS] for own in references for line in tokenizer.encode(own)])
     features = np.zeros((2, PLACES, GRID.size), dtype=np.float16)
     features[:, 0, 0] = [0, 1]
-    split = CaptionedSplit(
-        features, packed, np.array([0, 0, 1]), np.full(len(packed.flat), -1, np.int32), np.zeros((0, 4)), GRID
-    )
-    photos = SimpleNamespace(
-        captions=[[Caption(line, ()) for line in own] for own in references],
-        boxes=[[], []], images=lambda indices: np.zeros((len([*indices]), SIDE, SIDE, 3), np.uint8),
-    )  # fmt: skip
+    nothing = np.full(len(packed.flat), -1, np.int32), np.zeros((0, 4))
+    split = CaptionedSplit(features, packed, np.array([0, 0, 1]), *nothing, GRID)
+    photos = SimpleNamespace(boxes=[[], []], images=lambda indices: np.zeros((1, SIDE, SIDE, 3), np.uint8))
     text = SimpleNamespace(
         tokenizer=tokenizer, grid=GRID, split=lambda _: split, images=lambda _: photos, references=lambda _: references
     )
@@ -265,9 +259,7 @@ def test_of_photos_nothing_is_known_but_their_captions(prepared, tmp_path):
     model = Parrot(tokenizer, ["a dog", "a dog"], [0, 1])
     metrics, examples, _ = judge((text, sections), tmp_path, model=model)
     assert metrics["exact_match"] == 0.5
-    assert examples[0].keys() == {
-        "id", "split", "hypothesis", "references", "nll", "tokens", "exact", "caption"
-    }  # fmt: skip
+    assert {*examples[0]} == CAPTIONS_ALONE
     with np.load(tmp_path / "attention.npz") as arrays:
         assert {*arrays} == {"rows", "columns"} | {
             f"{name}_{k}" for name in ("id", "image", "references", "words", "weights") for k in (0, 1)
