@@ -22,7 +22,6 @@ class Classifier:
     redundancy: float = 0.1
     task: str = "opinions"
     sets: bool = True
-    curves: bool = True
 
 
 CLASSIFIERS = {
@@ -72,7 +71,7 @@ def write_run(folder, variant, seed):
     losses = [[step, "valid", "loss", 1.0 / step + seed / 100] for step in range(25, 101, 25)]
     errors = [[step, "valid", "error", 10.0 / step] for step in range(25, 101, 25)]
     record = {"seed": seed, "updates": 100, "parameter_count": 12_345}
-    write_training(folder, record, [*losses, *errors] if variant.curves else [])
+    write_training(folder, record, [*losses, *errors])
 
 
 def write_attention(path, variant, lengths=(24, 12, 40)):

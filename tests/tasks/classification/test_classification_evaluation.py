@@ -30,11 +30,8 @@ class WordScores(nn.Module):
     def forward(self, texts, masks):
         assert all((text[~mask] == 0).all() for text, mask in zip(texts, masks, strict=True))
         logits = sum((self.votes[x] * mask.unsqueeze(-1)).sum(1) for x, mask in zip(texts, masks, strict=True))
-        scores = (
-            self.scores[x].masked_fill(~mask.unsqueeze(-1), -torch.inf) for x, mask in zip(texts, masks, strict=True)
-        )
-        attention = tuple(of.softmax(1).transpose(1, 2) for of in scores) if self.rows else ()
-        return Classified(logits, attention)
+        scores = (self.scores[x].where(mask.unsqueeze(-1), -torch.inf) for x, mask in zip(texts, masks, strict=True))
+        return Classified(logits, tuple(of.softmax(1).transpose(1, 2) for of in scores) if self.rows else ())
 
 
 def sentences(seed, count, shortest=1, longest=20):
@@ -53,10 +50,8 @@ def prepare(folder, *, texts=("text",), test=("test",), max_tokens=None, **colum
         if split in test:
             lines |= columns
         write_columns(folder, split, **lines)
-    corpus = {
-        "texts": list(texts), "test": list(test), "evidence": evidence, "tokenizer": {"kind": "words", "size": 50},
-        "max_tokens": max_tokens,
-    }  # fmt: skip
+    corpus = {"texts": list(texts), "test": list(test), "evidence": evidence, "max_tokens": max_tokens}
+    corpus["tokenizer"] = {"kind": "words", "size": 50}
     return in_process.prepared("classification", corpus, folder, folder / "out")[1], corpus
 
 
@@ -181,10 +176,7 @@ def test_a_pair_is_judged_as_one(tmp_path):
     assert examples[0]["deletion"]["top"] == int(predicted == "no")
     assert "deletion" not in examples[1]  # the second text might have lost its only word
     with np.load(tmp_path / "attention.npz") as arrays:
-        assert [arrays[f"words_{i}"].tolist() for i in (0, 1)] == [
-            ["w1", "w2", "w3", "w4", "w5", "w6"],
-            ["w7", "w8", "w0", "w1"],
-        ]
+        assert [" ".join(arrays[f"words_{i}"]) for i in (0, 1)] == ["w1 w2 w3 w4 w5 w6", "w7 w8 w0 w1"]
         assert [arrays[f"weights_{i}"].shape for i in (0, 1)] == [(ROWS, 6), (ROWS, 4)]
         assert {str(arrays[f"label_{i}"]) for i in (0, 1)} == {"no"}
         assert "words_2" not in arrays
