@@ -26,7 +26,6 @@ class LanguageModel:
     task: str = "bible"
     unit: str = "character"
     samples: bool = False
-    curves: bool = True
     recalls: bool = False
 
 
@@ -92,7 +91,7 @@ def write_run(folder, model, seed):
     }  # fmt: skip
     record = {"seed": seed, "updates": 100, "parameter_count": 54_321, "parameters": {"evaluation": evaluation}}
     curve = [[step, "valid", "loss", model.bits + 10.0 / step + seed / 100] for step in range(25, 101, 25)]
-    write_training(folder, record, curve if model.curves else [])
+    write_training(folder, record, curve)
 
 
 def write_contexts(path, model, seed):

@@ -1,8 +1,6 @@
 """The Lightning module of language models: what it optimises, what it reports, and what it remembers."""
 
 import itertools
-import math
-import weakref
 
 import pytest
 import torch
@@ -34,11 +32,8 @@ def batches(count=4, columns=4, length=5, start=0):
 
 def padded():
     """Two columns of 4 symbols, of which the second has but one to be scored."""
-    inputs, targets = (
-        torch.tensor([[1, 4, 5, 6], [7, PAD, PAD, PAD]]),
-        torch.tensor([[4, 5, 6, 7], [8, PAD, PAD, PAD]]),
-    )
-    return LanguageBatch(inputs, targets, torch.tensor([[0, 1, 2, 3], [4, -1, -1, -1]]), reset=True)
+    rows = [[1, 4, 5, 6], [7, PAD, PAD, PAD]], [[4, 5, 6, 7], [8, PAD, PAD, PAD]], [[0, 1, 2, 3], [4, -1, -1, -1]]
+    return LanguageBatch(*map(torch.tensor, rows), reset=True)
 
 
 def losses(module, segments):
@@ -71,10 +66,8 @@ def test_a_model_remembers_the_batches_before_until_one_begins_anew(monkeypatch)
     assert [segment.reset for segment in segments] == [True, False, False, False, True, False]
     found = losses(module, segments)
     for begin, end in ((0, 4), (4, 6)):
-        inputs, targets = (
-            torch.cat([getattr(each, part) for each in segments[begin:end]], dim=1) for part in ("inputs", "targets")
-        )
-        at_once = module.model(inputs, targets).unflatten(1, (-1, 5)).mean((0, 2))
+        pairs = [(each.inputs, each.targets) for each in segments[begin:end]]
+        at_once = module.model(*map(torch.hstack, zip(*pairs, strict=True))).unflatten(1, (-1, 5)).mean((0, 2))
         assert found[begin:end] == pytest.approx(at_once.tolist(), rel=1e-5)
 
 
@@ -88,9 +81,7 @@ def test_validation_neither_uses_nor_touches_what_training_remembers(monkeypatch
 
 
 @pytest.mark.parametrize(("columns", "warm_up"), [(1, 0), (3, 90)])
-def test_validation_is_a_mean_over_the_symbols_of_one_text_but_those_read_before_a_column(
-    monkeypatch, columns, warm_up
-):
+def test_validation_is_a_mean_over_the_symbols_of_one_text_but_those_of_a_warm_up(monkeypatch, columns, warm_up):
     module, valid = module_of(), list(TEXT.evaluation_batches(columns=columns, length=9, warm_up=warm_up))
     values, (whole,) = logged(module, monkeypatch), TEXT.evaluation_batches(columns=1, length=len(TEXT))
     assert len({segment.tokens for segment in valid}) > 1
@@ -101,25 +92,13 @@ def test_validation_is_a_mean_over_the_symbols_of_one_text_but_those_read_before
             module.model.out.weight.mul_(-3)
 
 
-def test_validation_reaches_as_far_as_training_and_frees_what_it_remembered(monkeypatch):
-    module, made = module_of(), weakref.WeakSet()
+def test_validation_reaches_as_far_as_training(monkeypatch):
+    module, made = module_of(), []
     values, memory = logged(module, monkeypatch), module.model.memory
-
-    def remembered(columns, own_reach):
-        made.add(found := memory(columns, own_reach))
-        return found
-
-    module.model.memory = remembered
+    module.model.memory = lambda columns, reach: made.append(reach) or memory(columns, reach)
     losses(module, batches(2))
-    assert [each.reach for each in made] == [Reach(7)]
-    module.eval()
-    with torch.no_grad():
-        module.validation_step(next(TEXT.evaluation_batches(columns=2, length=9)), 0)
-    assert {each.reach for each in made} == {Reach(7)}
-    assert sorted(each.state.size(1) for each in made) == [2, 4]
-    module.on_validation_epoch_end()
-    assert [each.training for each in made] == [True]
-    assert math.isfinite(values["valid_loss"])
+    validated(module, [padded()], values)
+    assert made == [Reach(7)] * 2
 
 
 @pytest.mark.parametrize("read", [3, 4])
