@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,8 +40,6 @@ def test_the_second_word_is_scored_and_nothing_else(words):
     split = copies(np.array([*map(len, words)]), lambda i: np.array(words[i]))
     batch = split.batch(np.arange(len(words)))
     width = 2 * max(map(len, words)) + 1
-    assert batch.inputs.dtype == batch.targets.dtype == torch.int64
-    assert batch.scored.dtype == torch.bool
     assert split.lengths[0].tolist() == [2 * len(word) + 1 for word in words]
     assert batch.tokens == sum(map(len, words))
     for row, word in enumerate(words):
@@ -69,8 +66,7 @@ def test_no_word_comes_twice_but_in_training_which_has_none_of_the_others(fetche
     # Of the 125 words of three symbols, those that are not kept are all drawn.
     assert len({word for word in (*train, *valid, *test) if len(word) == 3}) == 125
     assert {symbol for word in train for symbol in word} == {1, 2, 3, 4, 5}
-    assert task.symbols == 6
-    assert summary["vocabulary"] == 6
+    assert task.symbols == summary["vocabulary"] == 6
 
 
 def test_there_are_as_many_words_of_each_length(fetched):
@@ -86,10 +82,7 @@ def test_there_are_as_many_words_of_each_length(fetched):
 def test_what_cannot_be_prepared_is_said(fetched):
     with pytest.raises(ReplicationError, match="13 words of 2 symbols for valid, test leave too few"):
         prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
-    for text, words in (
-        ('{"seed": 7', r"copy\.json is damaged"),
-        ('{"seed": 7, "symbols": 1}', "'symbols'"),
-    ):
+    for text, words in (('{"seed": 7', r"copy\.json is damaged"), ('{"seed": 7, "symbols": 1}', "'symbols'")):
         (fetched / FILE).write_text(text)
         with pytest.raises(ReplicationError, match=words):
             prepared(fetched)
