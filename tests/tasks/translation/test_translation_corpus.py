@@ -117,9 +117,7 @@ def test_a_missing_language_or_unequal_files_are_named(dataset):
 @pytest.mark.parametrize("link", ["2-1", "1-2", "1?2", "0-9999999"])
 def test_gold_links_of_words_that_a_pair_has_not_are_refused(dataset, link):
     (dataset / "test.align").write_text(f"0-1 1-0\n1-1 {link}\n\n\n\n")
-    with pytest.raises(
-        ReplicationError, match=r"test\.align, line 2: '1-1 .*' has a place outside of a pair of 2 and 2"
-    ):
+    with pytest.raises(ReplicationError, match=r"test\.align, line 2: '1-1 .*' has a place outside of a pair of 2 and"):
         prepare(dataset)
 
 
