@@ -1,25 +1,19 @@
 """Batches of every kind of task: moved whole, each example once, the same after a restart; and what is not prepared."""
 
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from shared.data.ragged import RaggedArray
-from shared.errors import ReplicationError
 from shared.tasks.batches import every_batch, training_batches, validation_batches
-from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch, PreparedCaptions
-from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText, PreparedClassification
-from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
+from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
-from shared.tasks.sequences.corpus import PreparedSequences
-from shared.tasks.sequences.settings import ProteinCorpusConfig
-from shared.tasks.sets.corpus import PreparedSets, SetBatch
-from shared.tasks.sets.settings import SetCorpusConfig
-from shared.tasks.translation.corpus import PreparedText, TranslationBatch
+from shared.tasks.sets.corpus import SetBatch
+from shared.tasks.translation.corpus import TranslationBatch
 from shared.training.config import BatchConfig
 
 SYMBOLS = torch.tensor([[1, 2, 3], [4, 5, 0]])
@@ -73,27 +67,3 @@ def test_training_continues_with_the_batches_that_it_would_have_read():
         assert torch.equal(next(batches(start)).texts[0], whole[start].texts[0])
     other = next(training_batches(TEXT, BatchConfig(sentences=8), 4)(0))
     assert not torch.equal(other.labels, whole[0].labels)
-
-
-@pytest.mark.parametrize("cut", [0, 4])
-def test_a_cut_file_is_noticed(tmp_path, cut):
-    TEXT.save(tmp_path)
-    path = tmp_path / "symbols.npy"
-    path.write_bytes(path.read_bytes()[: -cut or None] if cut else b"")
-    with pytest.raises(ReplicationError, match=r"is incomplete .* run the prepare stage again"):
-        ClassifiedText.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "load",
-    [
-        PreparedText.load, PreparedClassification.load, PreparedCaptions.load, PreparedLanguage.load,
-        lambda folder: PreparedSequences.load(folder, ProteinCorpusConfig(dataset="toy")),
-        lambda folder: PreparedSets.load(
-            folder, SetCorpusConfig(dataset="toy", asked="count", numbers=1, sizes=(1, 2))
-        ),
-    ],
-)  # fmt: skip
-def test_what_was_not_prepared_cannot_be_opened(load, tmp_path: Path):
-    with pytest.raises(ReplicationError, match=r"run the (features and )?prepare stage"):
-        load(tmp_path)

@@ -47,7 +47,6 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
         ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
          r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
         ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
-        ({"study": ["kernels"]}, {}, "there is no study"),
         ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
          r"fast\.model, for a network of the study: .*multiple of heads"),
     ],
