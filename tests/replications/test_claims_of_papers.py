@@ -73,9 +73,8 @@ def test_studies_measure_what_claims_and_tables_ask_of_them(paper: str) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "quick", "bench", "paper_scale"])
 def test_language_models_are_read_as_claims_ask(scale: str) -> None:
     settings = scale_file_of("transformer_xl", scale)
-    rows = [
-        row for claim in load_claims(REPLICATIONS / "transformer_xl/claims.yaml", scale).claims for row in claim.rows()
-    ]
+    claims = load_claims(REPLICATIONS / "transformer_xl/claims.yaml", scale).claims
+    rows = [row for claim in claims for row in claim.rows()]
     asked = [(row.metric, settings.run(name)) for row in rows for name in row.compared() if name in settings.variants]
     assert asked
     for metric, run in asked:

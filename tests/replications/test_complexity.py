@@ -6,57 +6,45 @@ import pytest
 import torch
 
 from replications.transformer import complexity
-from replications.transformer.complexity import (
-    KERNEL,
-    LAYERS,
-    PATH_LENGTHS,
-    RADIUS,
-    cost_rule,
-    dependence,
-    longest_path,
-    operations,
-    sequential,
-    training_operations,
-)
 from shared.attention.scaled_dot_product import attend
 
-WINDOW = 2 * RADIUS + 1
+WINDOW = 2 * complexity.RADIUS + 1
 CLOSED = {
     "self_attention": lambda n, d: 2 * n**2 * d,
     "recurrent": lambda n, d: 2 * n * d**2,
-    "convolutional": lambda n, d: KERNEL * n * d**2,
+    "convolutional": lambda n, d: complexity.KERNEL * n * d**2,
     "restricted": lambda n, d: 2 * WINDOW * n * d,
 }
-layers = pytest.mark.parametrize("layer", LAYERS)
+layers = pytest.mark.parametrize("layer", complexity.LAYERS)
 
 
 @layers
 @pytest.mark.parametrize(("n", "d"), [(16, 8), (32, 8), (16, 24), (7, 4)])
 def test_operations_are_the_closed_form(layer, n, d):
-    assert operations(layer, length=n, width=d) == CLOSED[layer](n, d)
+    assert complexity.operations(layer, length=n, width=d) == CLOSED[layer](n, d)
 
 
 @layers
 def test_only_a_recurrence_makes_products_wait(layer):
     constant = {"self_attention": 2, "restricted": 2, "convolutional": 1}
-    assert [sequential(layer, length=n) for n in (1, 6, 13)] == [constant.get(layer, n) for n in (1, 6, 13)]
+    assert [complexity.sequential(layer, length=n) for n in (1, 6, 13)] == [constant.get(layer, n) for n in (1, 6, 13)]
 
 
-@pytest.mark.parametrize("n", [2, 9, 10, *PATH_LENGTHS[:2]])
+@pytest.mark.parametrize("n", [2, 9, 10, *complexity.PATH_LENGTHS[:2]])
 def test_path_lengths_are_the_closed_form(n):
-    assert longest_path("self_attention", length=n) == 1
-    assert longest_path("recurrent", length=n) == n
-    assert longest_path("convolutional", length=n) == math.ceil(math.log(n, KERNEL) - 1e-9)
-    assert longest_path("restricted", length=n) == math.ceil((n - 1) / RADIUS)
+    assert complexity.longest_path("self_attention", length=n) == 1
+    assert complexity.longest_path("recurrent", length=n) == n
+    assert complexity.longest_path("convolutional", length=n) == math.ceil(math.log(n, complexity.KERNEL) - 1e-9)
+    assert complexity.longest_path("restricted", length=n) == math.ceil((n - 1) / complexity.RADIUS)
 
 
 @layers
 def test_a_path_of_that_length_is_enough_and_a_shorter_one_is_not(layer):
     """By gradients through the real hops one after another: the first position reaches the last at the last hop."""
-    n, of = 14, LAYERS[layer](4).double()
+    n, of = 14, complexity.LAYERS[layer](4).double()
     x = torch.randn(1, n, 4, dtype=torch.float64, requires_grad=True)
     h, reached = (torch.zeros_like(x) if layer == "recurrent" else x), []
-    for number in range(longest_path(layer, length=n)):
+    for number in range(complexity.longest_path(layer, length=n)):
         h = of.hop(number, x, h)
         (gradient,) = torch.autograd.grad(h[:, -1].square().sum(), x, retain_graph=True)
         reached.append(bool(gradient[0, 0].any()))
@@ -68,26 +56,26 @@ def test_layers_that_cannot_connect_all_positions_are_told(monkeypatch):
         def forward(self, x):
             return x
 
-    monkeypatch.setitem(LAYERS, "nearsighted", lambda width: Nearsighted())
+    monkeypatch.setitem(complexity.LAYERS, "nearsighted", lambda width: Nearsighted())
     with pytest.raises(AssertionError, match="leaves positions unconnected"):
-        longest_path("nearsighted", length=3)
+        complexity.longest_path("nearsighted", length=3)
 
 
 def test_dependence_is_that_of_the_function():
     x = torch.randn(1, 5, 2, dtype=torch.float64)
-    assert dependence(lambda x: x.cumsum(1), x).equal(torch.ones(5, 5, dtype=torch.bool).tril())
+    assert complexity.dependence(lambda x: x.cumsum(1), x).equal(torch.ones(5, 5, dtype=torch.bool).tril())
 
 
 def test_restricted_attention_is_attention_under_a_window():
     x = torch.randn(2, 14, 6, dtype=torch.float64)
     heads = x.unsqueeze(1)
-    near = torch.ones(14, 14, dtype=torch.bool).tril(RADIUS).triu(-RADIUS)
+    near = torch.ones(14, 14, dtype=torch.bool).tril(complexity.RADIUS).triu(-complexity.RADIUS)
     expected = attend(heads, heads, heads, mask=near)
-    torch.testing.assert_close(LAYERS["restricted"](6)(x), expected.squeeze(1), atol=1e-12, rtol=0)
+    torch.testing.assert_close(complexity.LAYERS["restricted"](6)(x), expected.squeeze(1), atol=1e-12, rtol=0)
 
 
 def test_the_hops_of_a_recurrence_are_its_steps():
-    of, x = LAYERS["recurrent"](4).double(), torch.randn(2, 6, 4, dtype=torch.float64)
+    of, x = complexity.LAYERS["recurrent"](4).double(), torch.randn(2, 6, 4, dtype=torch.float64)
     h = torch.randn_like(x)
     for number in range(6):
         h = of.hop(number, x, h)
@@ -95,14 +83,14 @@ def test_the_hops_of_a_recurrence_are_its_steps():
 
 
 def test_the_convolution_sees_nothing_that_comes_later():
-    of, x = LAYERS["convolutional"](4), torch.randn(1, 12, 4)
+    of, x = complexity.LAYERS["convolutional"](4), torch.randn(1, 12, 4)
     assert of(x).shape == x.shape
     torch.testing.assert_close(of(x[:, :7]), of(x)[:, :7])
 
 
 def test_the_training_cost_of_table_2():
-    assert cost_rule("base") == pytest.approx(3.2832e18)
-    assert cost_rule("big") == pytest.approx(2.29824e19)
+    assert complexity.cost_rule("base") == pytest.approx(3.2832e18)
+    assert complexity.cost_rule("big") == pytest.approx(2.29824e19)
     # 1000 pairs of 25 symbols a batch, forward once and backward twice, two operations a multiply-add.
-    assert training_operations("base") == 6 * 1_586_124_800 * 1000 * 100_000
-    assert training_operations("big") == 6 * 5_374_259_200 * 1000 * 300_000
+    assert complexity.training_operations("base") == 6 * 1_586_124_800 * 1000 * 100_000
+    assert complexity.training_operations("big") == 6 * 5_374_259_200 * 1000 * 300_000

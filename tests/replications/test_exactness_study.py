@@ -7,21 +7,6 @@ import pytest
 import torch
 
 from replications.linear_transformer import exactness
-from replications.linear_transformer.exactness import (
-    FORMS,
-    TYPES,
-    Exactness,
-    Outcome,
-    by_equation,
-    cumulative_sums,
-    differences,
-    heads_of,
-    kept,
-    kept_bytes,
-    model_outcomes,
-    step_by_step,
-    sum_over_keys,
-)
 from tests.replications.studied import SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
@@ -35,14 +20,14 @@ def network(length=9):
 
 
 def evaluate(**changes):
-    return measured(Exactness(build_studied), SMALL | changes)
+    return measured(exactness.Exactness(build_studied), SMALL | changes)
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # The equations
 
 
-@pytest.mark.parametrize("form", [sum_over_keys, cumulative_sums])
+@pytest.mark.parametrize("form", [exactness.sum_over_keys, exactness.cumulative_sums])
 def test_the_equation_by_hand(form):
     q = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])[None, None]
     k = torch.tensor([[5.0, 1.0], [1.0, 3.0], [2.0, 2.0]])[None, None]
@@ -54,11 +39,10 @@ def test_the_equation_by_hand(form):
 def test_a_whole_network_by_the_equation(monkeypatch):
     model, inputs = network(), torch.randint(7, (2, 9))
     expected = model(inputs)
-    with by_equation(model):
+    with exactness.by_equation(model):
         torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
-        monkeypatch.setattr(
-            "replications.linear_transformer.model.linear_attention", lambda q, k, v, mask, causal: v
-        )  # what attention does has no part in it
+        # What attention does has no part in it.
+        monkeypatch.setattr("replications.linear_transformer.model.linear_attention", lambda q, k, v, mask, causal: v)
         torch.testing.assert_close(model(inputs), expected, atol=1e-12, rtol=0)
     assert (model(inputs) - expected).abs().max() > 0.01
 
@@ -67,7 +51,7 @@ def test_the_recurrent_form_sees_a_symbol_at_a_time():
     model, inputs = network(), torch.randint(7, (2, 9))
     seen = []
     model.embedding.register_forward_hook(lambda _, x, out: seen.append(x[0].squeeze(1).tolist()))
-    h = step_by_step(model, inputs)
+    h = exactness.step_by_step(model, inputs)
     assert seen == inputs.T.tolist()
     torch.testing.assert_close(h, model(inputs), atol=1e-12, rtol=0)
 
@@ -77,32 +61,33 @@ def test_the_recurrent_form_sees_a_symbol_at_a_time():
 
 
 def outcome(values, *gradients):
-    return Outcome(torch.tensor(values, dtype=F64), tuple(torch.tensor(g, dtype=F64) for g in gradients))
+    return exactness.Outcome(torch.tensor(values, dtype=F64), tuple(torch.tensor(g, dtype=F64) for g in gradients))
 
 
 def test_differences_are_the_largest_and_those_of_gradients_relative():
     exact = outcome([1.0, 2.0], [10.0, -40.0], [0.5, 0.1])
     close, far = (outcome([1.0, 2.5], [12.0, -40.0], [0.5, 0.1]), outcome([4.0, 2.0], [10.0, -40.0], [0.5, 0.2]))
-    outcomes = dict.fromkeys(product(("chunkwise", "recurrent"), TYPES), exact)
-    found = differences("level", outcomes | {("chunkwise", "float32"): close, ("recurrent", "float64"): far}, exact)
-    assert found == pytest.approx({
-        "level_chunkwise.values_float32": 0.5, "level_chunkwise.gradients_float32": 2 / 40,
-        "level_chunkwise.values_float64": 0.0, "level_chunkwise.gradients_float64": 0.0,
-        "level_recurrent.values_float32": 0.0, "level_recurrent.gradients_float32": 0.0,
-        "level_recurrent.values_float64": 3.0, "level_recurrent.gradients_float64": 0.1 / 0.5,
-        "level_recurrent_to_chunkwise.values_float32": 0.5,
-        "level_recurrent_to_chunkwise.gradients_float32": 2 / 40,
-        "level_recurrent_to_chunkwise.values_float64": 3.0,
-        "level_recurrent_to_chunkwise.gradients_float64": 0.1 / 0.5,
-    })  # fmt: skip
+    outcomes = dict.fromkeys(product(("chunkwise", "recurrent"), exactness.TYPES), exact)
+    outcomes |= {("chunkwise", "float32"): close, ("recurrent", "float64"): far}
+    found = exactness.differences("level", outcomes, exact)
+    single, double = {"values": 0.5, "gradients": 2 / 40}, {"values": 3.0, "gradients": 0.1 / 0.5}
+    for what in ("values", "gradients"):
+        for form, by_type in {
+            "chunkwise": (single[what], 0.0), "recurrent": (0.0, double[what]),
+            "recurrent_to_chunkwise": (single[what], double[what]),
+        }.items():  # fmt: skip
+            assert [found.pop(f"level_{form}.{what}_{name}") for name in ("float32", "float64")] == pytest.approx(
+                by_type
+            )
+    assert not found
 
 
 def test_outcomes_of_a_network_are_its_states_and_the_gradients_of_its_parameters():
     model, inputs, targets = network().float(), torch.randint(7, (2, 9)), torch.randint(7, (2, 9))
-    outcomes, exact = model_outcomes(model, inputs, targets)
+    outcomes, exact = exactness.model_outcomes(model, inputs, targets)
     model.output(model(inputs), targets).sum().backward()
     for (_, of), (values, gradients) in [*outcomes.items(), (("exact", "float64"), exact)]:
-        assert {values.dtype, *(g.dtype for g in gradients)} == {TYPES[of]}
+        assert {values.dtype, *(g.dtype for g in gradients)} == {exactness.TYPES[of]}
         torch.testing.assert_close(values.float(), model(inputs), atol=1e-5, rtol=1e-4)
         for gradient, parameter in zip(gradients, model.parameters(), strict=True):
             torch.testing.assert_close(gradient.float(), parameter.grad, atol=1e-4, rtol=1e-3)
@@ -114,14 +99,14 @@ def test_outcomes_of_a_network_are_its_states_and_the_gradients_of_its_parameter
 
 def test_what_is_kept_and_what_of_it_is_new():
     q, k, v = (torch.rand(1, 2, 5, 4) for _ in range(3))
-    assert kept_bytes(lambda q, k, v: q * k + v, q, k, v) == (2 * 4 * 40, 0)
-    assert kept_bytes(lambda q, k, v: v.exp(), q, k, v) == (4 * 40, 0)  # the result
-    assert kept_bytes(lambda q, k, v: v.exp().exp(), q, k, v) == (2 * 4 * 40, 4 * 40)
-    assert kept_bytes(lambda q, k, v: q[..., 1:] * k[..., :3], q, k, v) == (2 * 4 * 40, 0)  # parts of inputs
+    assert exactness.kept_bytes(lambda q, k, v: q * k + v, q, k, v) == (2 * 4 * 40, 0)
+    assert exactness.kept_bytes(lambda q, k, v: v.exp(), q, k, v) == (4 * 40, 0)  # the result
+    assert exactness.kept_bytes(lambda q, k, v: v.exp().exp(), q, k, v) == (2 * 4 * 40, 4 * 40)
+    assert exactness.kept_bytes(lambda q, k, v: q[..., 1:] * k[..., :3], q, k, v) == (2 * 4 * 40, 0)  # parts of inputs
 
 
 def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
-    metrics = kept(heads_of(network()), [64, 256])
+    metrics = exactness.kept(exactness.heads_of(network()), [64, 256])
     for length in (64, 256):
         given = 4 * 4 * H * length * C
         assert metrics[f"chunkwise.kept_bytes_n{length}"] == given + metrics[f"chunkwise.kept_beyond_n{length}"]
@@ -132,9 +117,10 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
     assert metrics["chunkwise.kept_beyond_per_symbol"] == 1
     assert metrics["cumulative.kept_beyond_per_symbol"] > C * C
     assert metrics["parallel.kept_beyond_per_symbol"] > 64 + 256
-    assert (
-        metrics["chunkwise.kept_growth"] < 1 == metrics["cumulative.kept_growth"] < 2 < metrics["parallel.kept_growth"]
+    chunkwise, cumulative, parallel = (
+        metrics[f"{form}.kept_growth"] for form in ("chunkwise", "cumulative", "parallel")
     )
+    assert chunkwise < 1 == cumulative < 2 < parallel
     assert metrics["kept_ratio"] == metrics["kept_ratio@256"] > 1
 
 
@@ -144,8 +130,8 @@ def test_the_chunkwise_form_keeps_a_number_for_every_symbol_more():
 
 def test_differences_of_the_study_are_those_of_rounding():
     metrics = evaluate(length=70)
-    apart = [name for name in metrics if name.endswith(tuple(TYPES))]
-    assert len(apart) == 4 * (len(FORMS) + 1 + 3)
+    apart = [name for name in metrics if name.endswith(tuple(exactness.TYPES))]
+    assert len(apart) == 4 * (len(exactness.FORMS) + 1 + 3)
     assert json.loads(json.dumps(metrics)) == metrics
     for name in apart:
         assert 0 <= metrics[name] < (1e-5 if name.endswith("32") else 1e-12), name
@@ -154,7 +140,7 @@ def test_differences_of_the_study_are_those_of_rounding():
 
 
 def test_a_wrong_gradient_and_one_that_is_not_a_number_are_found(monkeypatch):
-    right = FORMS["chunkwise"]
+    right = exactness.FORMS["chunkwise"]
     monkeypatch.setitem(exactness.FORMS, "chunkwise", lambda q, k, v: right(q, 1.001 * k.detach() - 0.001 * k, v))
     metrics = evaluate()
     assert metrics["layer_chunkwise.values_float64"] < 1e-12

@@ -5,12 +5,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.image import imread
 
-from replications.linear_transformer.pictures import DRAWN, Pictures, draw_pictures
+from replications.linear_transformer.pictures import DRAWN, Pictures
 from shared.claims.results import load_results
 from shared.errors import ReplicationError
-from shared.reports.figures import WIDTH
 from shared.tasks.examples import read_arrays
 from tests.replications.small_sequences import TRANSFORMERS, small, symbols
 from tests.reports.drawing import draw_all
@@ -25,12 +23,6 @@ seeds = st.integers(0, 2**31)
 
 def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
-
-
-# Equations (16) to (20)
-
-
-# Drawing
 
 
 @everyone
@@ -76,21 +68,14 @@ def results(tmp_path_factory):
 
 def test_the_figures_are_those_of_what_was_drawn(results, tmp_path):
     figures = draw_all([ASKED], results, tmp_path)
-    names = [figure.path.name for figure in figures]
-    assert names == [
-        "samples_mnist.png", "samples_cifar10.png", "completions_mnist-linear.png", "completions_cifar10-linear.png"
-    ]  # fmt: skip
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == sorted(names)
-    for figure in figures:  # colours are coarser than lines
-        assert (imread(figure.path).shape[1] != 1400) == ("cifar10" in figure.path.name)
+    names = [figure.path.stem for figure in figures]
+    assert names == ["samples_mnist", "samples_cifar10", "completions_mnist-linear", "completions_cifar10-linear"]
 
 
 @pytest.mark.parametrize("variant", ["mnist-linear", "cifar10-linear"])
 def test_what_is_not_given_has_a_colour_of_its_own(results, variant, tmp_path, monkeypatch):
     lines = []
-    monkeypatch.setattr(
-        "replications.linear_transformer.pictures.draw_pictures", lambda of, path: lines.append(dict(of))
-    )
+    monkeypatch.setattr("replications.linear_transformer.pictures.draw_pictures", lambda of, _: lines.append(dict(of)))
     Pictures([variant]).draw(results, tmp_path)
     shown, true = lines[1]["given"], lines[1]["true"]
     half = true.shape[1] // 2
@@ -106,32 +91,16 @@ def test_models_that_completed_other_pictures_have_a_figure_of_their_own(tmp_pat
     with np.load(path) as arrays:
         np.savez(path, **{**arrays, "given": 100})
     drawn = Pictures(names).draw(found, tmp_path / "figures")
-    assert [figure.path.name for figure in drawn] == [
-        "samples_mnist.png", "completions_mnist-softmax.png", "completions_mnist-linear.png"
-    ]  # fmt: skip
     assert "the first 392 of 784 values" in drawn[1].caption
     assert "the first 100 of 784 values" in drawn[2].caption
 
 
 def test_a_damaged_file_of_pictures_is_refused(tmp_path):
     path = tmp_path / "pictures.npz"
-    for content in (b"", b"PK", b"no archive"):
-        path.write_bytes(content)
-        with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
-            read_arrays(path, *DRAWN)
+    path.write_bytes(b"PK")
+    with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
+        read_arrays(path, *DRAWN)
     np.savez(path, samples=np.zeros((1, 2, 2, 1), np.uint8))
     with pytest.raises(ReplicationError, match=r"pictures\.npz is damaged"):
         read_arrays(path, *DRAWN)
     assert read_arrays(tmp_path / "none.npz", *DRAWN) == {}
-
-
-@pytest.mark.parametrize(("count", "lengths"), [(4, [4]), (12, [12]), (16, [8, 8]), (25, [9, 9, 7])])
-def test_rows_of_pictures_fill_the_width_alike(count, lengths, tmp_path, monkeypatch):
-    said = []
-    monkeypatch.setattr("matplotlib.axes.Axes.imshow", lambda axes, picture, *, extent, **_: said.append(extent))
-    draw_pictures([("model", np.zeros((count, 7, 14, 1), np.uint8))], tmp_path / "a.png")
-    tops = [extent[3] for extent in said]
-    assert [tops.count(top) for top in dict.fromkeys(tops)] == lengths
-    assert max(extent[1] for extent in said) <= WIDTH
-    left, right, bottom, top = said[0]
-    assert (right - left) == pytest.approx(2 * (bottom - top))

@@ -4,34 +4,25 @@ import pytest
 
 from replications.luong.replication import build_model
 from replications.luong.settings import AlignerConfig, ModelConfig
-from shared.attention.alignments import (
-    Alignment,
-    ConcatScore,
-    DotScore,
-    GeneralScore,
-    GlobalAlignment,
-    LocalMonotonic,
-    LocalPredictive,
-    LocationScore,
-    Score,
-)
+from shared.attention import alignments
 from tests.replications.shipped_variants import scale_file_of, shipped
 
 pytestmark = pytest.mark.usefixtures("shapes_alone")
-SCORES: dict[str, type[Score]] = {
-    "dot": DotScore, "general": GeneralScore, "concat": ConcatScore, "location": LocationScore,
+SCORES: dict[str, type[alignments.Score]] = {
+    "dot": alignments.DotScore, "general": alignments.GeneralScore, "concat": alignments.ConcatScore,
+    "location": alignments.LocationScore,
 }  # fmt: skip
 FORWARDS = {"base", "swaps-base"}
 
 
-def named(variant: str) -> tuple[type[Score] | None, type[Alignment] | None]:
+def named(variant: str) -> tuple[type[alignments.Score] | None, type[alignments.Alignment] | None]:
     """The score and the alignment that a variant's name stands for."""
     score = next((SCORES[word] for word in variant.split("-") if word in SCORES), None)
     if score is None:
         return None, None
     if "local-m" in variant:
-        return score, LocalMonotonic
-    return score, LocalPredictive if "local-p" in variant else GlobalAlignment
+        return score, alignments.LocalMonotonic
+    return score, alignments.LocalPredictive if "local-p" in variant else alignments.GlobalAlignment
 
 
 @shipped("luong")
@@ -47,7 +38,7 @@ def test_every_variant_is_what_its_name_says(scale: str, variant: str) -> None:
     assert model.input_feeding == variant.removesuffix("-twice").endswith("-feed")
     # The bench runs are older than these choices, and their settings, which say nothing of them, mean what they are.
     assert model.encoder.end_symbol == (scale == "bench")
-    if isinstance(found and found.alignment, LocalPredictive):
+    if isinstance(found and found.alignment, alignments.LocalPredictive):
         assert found.alignment.first_word == (scale == "bench")
     assert model.encoder.reverse == (variant not in FORWARDS and not variant.endswith("-forward"))
     if run.task == "corpus":

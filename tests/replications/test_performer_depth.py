@@ -72,13 +72,11 @@ def test_what_each_layer_adds_is_what_is_measured():
 def test_a_shallower_network_has_the_projections_of_the_deepest():
     """What layers add spreads over orders of magnitude, so that sums of others' numbers would not rise."""
     torch.manual_seed(1)
-    exact, features = (
-        Stack(
-            lambda layers, kind=kind: steps(5.0)({"attention": kind, "layers": layers}, 5, False).eval(),
-            (1, 2, 3, 4, 5, 6),
-        )
-        for kind in ("softmax", "positive")
-    )
+
+    def stack(kind):
+        return Stack(lambda layers: steps(5.0)({"attention": kind, "layers": layers}, 5, False).eval(), range(1, 7))
+
+    exact, features = stack("softmax"), stack("positive")
     draws = [one_draw(exact, [features], torch.zeros(1, 1, dtype=torch.long))[0] for _ in range(10)]
     assert all(before < after * (1 + 1e-5) for errors in draws for before, after in pairwise(errors))
     assert len({errors[0] for errors in draws}) == 10

@@ -23,9 +23,6 @@ def exact(model):
     return [bool(attention.exact) for attention in model.attentions]
 
 
-# Weights
-
-
 # When features are drawn
 
 

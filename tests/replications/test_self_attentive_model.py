@@ -6,15 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from replications.self_attentive.model import (
-    MaxPooledCNN,
-    MaxPooledLSTM,
-    MeanPooledLSTM,
-    PrunedLayer,
-    SelfAttentiveEncoder,
-    max_pooled,
-    penalty_over_words,
-)
+from replications.self_attentive import model as attentive
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
@@ -36,7 +28,7 @@ def small(**changes):
 EXACT = {"atol": 1e-12, "rtol": 0}
 
 
-@pytest.mark.parametrize(("over", "penalty"), [("rows", redundancy_penalty), ("words", penalty_over_words)])
+@pytest.mark.parametrize(("over", "penalty"), [("rows", redundancy_penalty), ("words", attentive.penalty_over_words)])
 def test_the_auxiliary_term_is_the_penalty_of_all_texts_times_its_coefficient(over, penalty):
     model = small(relation=4, attention=SIZES["attention"] | {"penalty_over": over})
     out = model(*zip(*(sequences(VOCABULARY, lengths) for lengths in (LENGTHS, LENGTHS[::-1])), strict=True))
@@ -55,8 +47,7 @@ def test_dropout_is_of_the_hidden_units_alone():
     torch.testing.assert_close(out.attention, expected.attention, **EXACT)
 
 
-D_WORD, U, FEATURES = 4, 3, 5
-ROWS = 3
+D_WORD, U = 4, 3
 many = settings(deadline=None, max_examples=20)
 some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
@@ -72,7 +63,7 @@ def words(lengths):
 @given(lengths=some_lengths, seed=seeds)
 def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths, seed):
     torch.manual_seed(seed)
-    encoder, (s, mask) = spread(MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U), 0.5), words(lengths)
+    encoder, (s, mask) = spread(attentive.MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U), 0.5), words(lengths)
     m, a = encoder(s, mask)
     h = encoder.lstm(s, mask)
     assert m.shape == (len(lengths), 1, 2 * U)
@@ -85,7 +76,7 @@ def test_max_pooling_takes_every_features_largest_value_among_the_words(lengths,
 
 
 def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():
-    encoder = MaxPooledCNN(embedding_size=1, features=2, window=1)
+    encoder = attentive.MaxPooledCNN(embedding_size=1, features=2, window=1)
     nn.init.constant_(encoder.convolution.weight, 1.0)
     nn.init.constant_(encoder.convolution.bias, -5.0)
     m, a = encoder(torch.tensor([[[1.0], [3.0], [2.0]]]), torch.ones(1, 3, dtype=torch.bool))
@@ -95,13 +86,12 @@ def test_a_feature_that_fires_nowhere_has_a_place_all_the_same():
 
 @pytest.mark.parametrize("kind", ["attention", "max", "mean", "cnn"])
 def test_a_text_without_words_is_zero_and_leaves_gradients_finite(kind):
-    encoders = {
-        "attention": lambda: SelfAttentiveEncoder(embedding_size=D_WORD, hidden_size=U, attention_size=2, rows=ROWS),
-        "max": lambda: MaxPooledLSTM(embedding_size=D_WORD, hidden_size=U),
-        "mean": lambda: MeanPooledLSTM(embedding_size=D_WORD, hidden_size=U),
-        "cnn": lambda: MaxPooledCNN(embedding_size=D_WORD, features=FEATURES, window=3),
-    }
-    encoder, (s, mask) = spread(encoders[kind](), 0.5), words([3, 2, 5])
+    build, sizes = {
+        "attention": (attentive.SelfAttentiveEncoder, {"hidden_size": U, "attention_size": 2, "rows": 3}),
+        "max": (attentive.MaxPooledLSTM, {"hidden_size": U}), "mean": (attentive.MeanPooledLSTM, {"hidden_size": U}),
+        "cnn": (attentive.MaxPooledCNN, {"features": 5, "window": 3}),
+    }[kind]  # fmt: skip
+    encoder, (s, mask) = spread(build(embedding_size=D_WORD, **sizes), 0.5), words([3, 2, 5])
     mask[1] = False
     m, a = encoder(s.requires_grad_(), mask)
     assert not m[1].any()
@@ -115,13 +105,13 @@ def test_a_text_without_words_is_zero_and_leaves_gradients_finite(kind):
 
 
 def test_of_equal_features_the_first_counts():
-    _, a = max_pooled(torch.zeros(1, 6, 4), torch.ones(1, 6, dtype=torch.bool))
+    _, a = attentive.max_pooled(torch.zeros(1, 6, 4), torch.ones(1, 6, dtype=torch.bool))
     assert a.tolist() == [[[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]]
 
 
 @pytest.mark.parametrize(("p", "q"), [(2, 3), (1, 0), (0, 2)])
 def test_pruned_units_begin_as_those_of_a_linear_layer_of_as_many_inputs(p, q):
-    layer = PrunedLayer(rows=16, annotation_size=36, p=20 * p, q=20 * q)
+    layer = attentive.PrunedLayer(rows=16, annotation_size=36, p=20 * p, q=20 * q)
     for weight, inputs in ((layer.of_rows, 36), (layer.of_columns, 16)):
         if weight.numel():
             bound = inputs**-0.5

@@ -41,9 +41,8 @@ def normed(x: np.ndarray, norm: torch.nn.Module) -> np.ndarray:
 
 def mab(x: np.ndarray, y: np.ndarray, block: MAB) -> np.ndarray:
     """Equations 6 and 7, head by head and row by row."""
-    w_q, w_kv, w_o = (
-        w.weight.detach().numpy() for w in (block.multihead.w_q, block.multihead.w_kv, block.multihead.w_o)
-    )
+    multihead = block.multihead
+    w_q, w_kv, w_o = (w.weight.detach().numpy() for w in (multihead.w_q, multihead.w_kv, multihead.w_o))
     heads = np.zeros_like(x)
     for head in np.split(np.arange(D), H):
         q, k, v = x @ w_q[head].T, y @ w_kv[head].T, y @ w_kv[D + head].T

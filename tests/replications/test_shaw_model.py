@@ -16,17 +16,9 @@ def attention(**settings) -> RelativeAttention:
     return module.double()
 
 
-def at(queries: int, keys: int) -> Positions:
-    return Positions(torch.arange(queries), torch.arange(keys))
-
-
 def test_the_equations_by_hand() -> None:
     """One query at 1, keys at 0, 1, 2, one head of width 1, k = 1."""
-    q, k, v = (
-        torch.tensor([[[[2.0]]]]),
-        torch.tensor([[[[1.0], [0.5], [-1.0]]]]),
-        torch.tensor([[[[3.0], [5.0], [7.0]]]]),
-    )
+    q, k, v = (torch.tensor(each).view(1, 1, -1, 1) for each in ([2.0], [1.0, 0.5, -1.0], [3.0, 5.0, 7.0]))
     w_k, w_v = torch.tensor([[[0.1], [0.2], [0.3]]]), torch.tensor([[[-1.0], [-2.0], [-3.0]]])
     pairs = clipped(Positions(torch.tensor([1]), torch.arange(3)), 1)
     assert pairs.tolist() == [[[0, 1, 2]]]

@@ -8,25 +8,13 @@ from hypothesis import strategies as st
 
 from shared.decoding.protocol import Reach
 from shared.tasks.language.streams import Stream
-from tests.replications.small_transformer_xl import (
-    BY_DISTANCE,
-    F64,
-    KINDS,
-    TRANSFORMERS,
-    VOCABULARY,
-    N,
-    a_text,
-    built,
-    in_one_pass,
-    in_segments,
-    small,
-)
+from tests.replications import small_transformer_xl as xl
 
 EXACT = {"atol": 1e-10, "rtol": 0}
 SYMBOLS = 12
-kinds = pytest.mark.parametrize("kind", KINDS)
-transformers = pytest.mark.parametrize("kind", TRANSFORMERS)
-by_distance = pytest.mark.parametrize("kind", BY_DISTANCE)
+kinds = pytest.mark.parametrize("kind", xl.KINDS)
+transformers = pytest.mark.parametrize("kind", xl.TRANSFORMERS)
+by_distance = pytest.mark.parametrize("kind", xl.BY_DISTANCE)
 modes = pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
 many = settings(deadline=None, max_examples=12)
 lengths = st.integers(1, SYMBOLS)
@@ -50,28 +38,26 @@ def close(found, expected):
 def test_segments_are_one_pass_that_sees_what_is_in_memory(kind, training, length, memory, same_length, clamp, seed):
     """The twin has no memory: it knows from the places alone what a query may see, and at which distances."""
     torch.manual_seed(seed)
-    model, text = small(kind).train(training), a_text(SYMBOLS)
+    model, text = xl.small(kind).train(training), xl.a_text(SYMBOLS)
     reach = Reach(memory, same_length and memory > 0, clamp)
     with torch.set_grad_enabled(training):
-        found = in_segments(model, *text, length, reach)
-    close(found, in_one_pass(model, *text, length, reach))
+        found = xl.in_segments(model, *text, length, reach)
+    close(found, xl.in_one_pass(model, *text, length, reach))
 
 
 @by_distance
 @many
 @given(length=lengths, memory=st.integers(1, 5), columns=st.integers(1, 5), seed=seeds)
-def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_covers_what_is_seen(
-    kind, length, memory, columns, seed
-):
+def test_neither_segments_nor_columns_matter_once_what_is_read_covers_what_is_seen(kind, length, memory, columns, seed):
     torch.manual_seed(seed)
-    model = small(kind)
-    stream = Stream(np.random.default_rng(seed).integers(4, VOCABULARY, 31, dtype=np.uint8))
+    model = xl.small(kind)
+    stream = Stream(np.random.default_rng(seed).integers(4, xl.VOCABULARY, 31, dtype=np.uint8))
 
     def nats(columns, length):
         held = model.memory(columns, Reach(memory, same_length=True))
-        scored = torch.full((31,), torch.nan, dtype=F64)
+        scored = torch.full((31,), torch.nan, dtype=xl.F64)
         # A state at a layer has seen memory - 1 positions more than one of the layer below.
-        for batch in stream.evaluation_batches(columns=columns, length=length, warm_up=N * (memory - 1)):
+        for batch in stream.evaluation_batches(columns=columns, length=length, warm_up=xl.N * (memory - 1)):
             scored[batch.places[batch.mask]] = model(batch.inputs, batch.targets, held)[batch.mask]
         return scored
 
@@ -83,7 +69,7 @@ def test_perplexity_depends_on_neither_segments_nor_columns_once_what_is_read_co
 
 @kinds
 def test_gradients_are_those_with_the_memory_for_a_constant(kind):
-    model, (inputs, targets) = small(kind).train(), a_text(8)
+    model, (inputs, targets) = xl.small(kind).train(), xl.a_text(8)
     first, second = ((inputs[:, part], targets[:, part]) for part in (slice(0, 4), slice(4, 8)))
     memory, loaded = model.memory(2, Reach(8)), model.memory(2, Reach(8))
     model(*first, memory)
@@ -98,14 +84,14 @@ def test_gradients_are_those_with_the_memory_for_a_constant(kind):
 @kinds
 @modes
 def test_a_saved_memory_goes_on_where_it_was(kind, training):
-    model, (inputs, targets) = small(kind).train(training), a_text(SYMBOLS)
+    model, (inputs, targets) = xl.small(kind).train(training), xl.a_text(SYMBOLS)
     memory, again = model.memory(2, Reach(5)), model.memory(2, Reach(5))
     again.load_state_dict(memory.state_dict())  # nothing is held yet
-    in_segments(model, inputs[:, :7], targets[:, :7], 3, memory=memory)
+    xl.in_segments(model, inputs[:, :7], targets[:, :7], 3, memory=memory)
     again.load_state_dict(memory.state_dict())
     rest = inputs[:, 7:], targets[:, 7:]
-    expected = in_segments(model, *rest, 3, memory=memory)
-    assert torch.equal(in_segments(model, *rest, 3, memory=again), expected)
+    expected = xl.in_segments(model, *rest, 3, memory=memory)
+    assert torch.equal(xl.in_segments(model, *rest, 3, memory=again), expected)
 
 
 # Probabilities
@@ -113,15 +99,15 @@ def test_a_saved_memory_goes_on_where_it_was(kind, training):
 
 @kinds
 def test_dropout_is_for_training(kind):
-    model, text = small(kind, dropout=0.3), a_text(SYMBOLS)
+    model, text = xl.small(kind, dropout=0.3), xl.a_text(SYMBOLS)
     assert torch.equal(model(*text), model(*text))
     model.train()
     assert not torch.isclose(model(*text), model(*text)).any()
 
 
 def test_dropout_of_attention_is_for_training():
-    model, text = small(dropatt=0.3), a_text(SYMBOLS)
-    expected = small().train()
+    model, text = xl.small(dropatt=0.3), xl.a_text(SYMBOLS)
+    expected = xl.small().train()
     expected.load_state_dict(model.state_dict())
     assert torch.equal(model(*text), model(*text))
     assert not torch.isclose(model.train()(*text), expected(*text)).all()
@@ -131,18 +117,18 @@ def test_dropout_of_attention_is_for_training():
 @kinds
 @modes
 def test_a_gpu_computes_the_same(kind, training):
-    model, (inputs, targets) = small(kind).train(training), a_text(90)
+    model, (inputs, targets) = xl.small(kind).train(training), xl.a_text(90)
     reach, found = Reach(20, same_length=True, clamp=15), []
     for device in ("cpu", "cuda"):
         model.to(device).zero_grad()
         first, second = ((x.to(device) for x in (inputs, targets)) for _ in range(2))
         memory = model.memory(2, reach)
         with torch.set_grad_enabled(training):
-            in_segments(model, *first, 17, memory=memory)
+            xl.in_segments(model, *first, 17, memory=memory)
             state = {name: part.cpu() for name, part in memory.state_dict().items()}
             memory.clear()
             memory.load_state_dict(state)
-            nats = in_segments(model, *second, 17, memory=memory)
+            nats = xl.in_segments(model, *second, 17, memory=memory)
         found.append(nats.detach().cpu())
     torch.testing.assert_close(found[1], found[0], atol=1e-9, rtol=1e-9)
 
@@ -152,7 +138,7 @@ def test_a_gpu_computes_the_same(kind, training):
 
 @transformers
 def test_weights_begin_as_in_the_released_code(kind):
-    model = built(kind, d_model=64, n_layer=3, n_head=4, d_head=32, d_inner=96)
+    model = xl.built(kind, d_model=64, n_layer=3, n_head=4, d_head=32, d_inner=96)
     for name, parameter in model.layers.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any()
