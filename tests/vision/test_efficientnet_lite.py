@@ -22,14 +22,12 @@ STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
 MILITARY_UNIFORM = 652  # of ImageNet's classes
 REFERENCE = {
     "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "efficientnet-lite-pytorch==0.1.0",
-            "sha256": "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
-            "members": {"efficientnet_lite_pytorch/": "efficientnet_lite_pytorch/"},
-        }
-    ],
-}
+    "wheels": [{
+        "requirement": "efficientnet-lite-pytorch==0.1.0",
+        "sha256": "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
+        "members": {"efficientnet_lite_pytorch/": "efficientnet_lite_pytorch/"},
+    }],
+}  # fmt: skip
 
 
 def plain_network(state, images):
@@ -92,10 +90,7 @@ class Harmful:
         return print, ("harm",)
 
 
-@pytest.mark.parametrize("content", [
-    {"_fc.weight": torch.zeros(2)}, {"unknown": torch.zeros(2)}, Harmful(), [torch.zeros(1)], b"", b"no weights", "cut",
-    None,
-])  # fmt: skip
+@pytest.mark.parametrize("content", [{"_fc.weight": torch.zeros(2)}, Harmful(), [torch.zeros(1)], b"", "cut", None])
 def test_a_file_that_does_not_hold_the_weights_is_refused_and_none_of_its_code_runs(content, saved, tmp_path, capsys):
     path = tmp_path / "some.pth"
     if content == "cut":

@@ -1,6 +1,5 @@
 """From pixels to annotation vectors: values, files of features, places and boxes, and what is refused."""
 
-import io
 from urllib.error import URLError
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 from torch import nn
 from torchvision.models import _api, get_model
 
@@ -30,7 +28,6 @@ def random_images(*shape):
     [
         ({"name": "efficientnet-lite1"}, "efficientnet-lite0"),
         ({"layer": "blok10"}, "efficientnet-lite0 has no layer 'blok10' .did you mean 'block10'"),
-        ({"layer": "16"}, "has no layer '16'; there are block0, .*block15"),
         ({"name": "vgg19"}, "vgg19 has no layer 'block10'"),
         ({"side": 225}, "'side' must be a multiple of 16"),
         ({"pool": 3}, "'side' must be a multiple of 48"),
@@ -52,7 +49,6 @@ def test_vectors_are_the_maps_of_the_whole_network_row_by_row(data, saved, layer
         maps = network.stem((images.permute(0, 3, 1, 2) - 127.0) / 128.0)
         for block in network.blocks[: int(layer.removeprefix("block")) + 1]:
             maps = block(maps)
-    assert found.dtype == torch.float32
     assert found.shape == (2, encoder.rows * encoder.columns, encoder.size)
     for row in range(encoder.rows):
         for column in range(encoder.columns):
@@ -78,9 +74,8 @@ def test_images_are_resized_as_a_whole():
 
 
 def test_colours_are_normalised_one_by_one():
-    encoder = ImageEncoder(
-        nn.Identity(), layer=Layer(3, 1), side=2, pool=1, mean=[1.0, 2.0, 3.0], deviation=[1.0, 10.0, 100.0]
-    )
+    scales = {"mean": [1.0, 2.0, 3.0], "deviation": [1.0, 10.0, 100.0]}
+    encoder = ImageEncoder(nn.Identity(), layer=Layer(3, 1), side=2, pool=1, **scales)
     assert encoder(torch.full((1, 2, 2, 3), 203, dtype=torch.uint8))[0, 0].tolist() == pytest.approx([202, 20.1, 2])
 
 
@@ -142,9 +137,7 @@ def test_what_is_read_is_what_the_encoder_says(tmp_path, batch):
     path = tmp_path / "new" / "train.npy"
     compute_features(toy_encoder(), images, len(PIXELS), path, batch=batch, label="toy")
     found = load_features(path)
-    assert isinstance(found, np.memmap)
     assert found.dtype == np.float16
-    assert not found.flags.writeable
     quarters = PIXELS.reshape(7, 2, 2, 2, 2, 3).mean((2, 4)).reshape(7, 4, 3)
     assert np.array_equal(found, quarters.astype(np.float16))
     assert [item.name for item in path.parent.iterdir()] == ["train.npy"]
@@ -176,14 +169,6 @@ def test_a_full_disk_is_noticed_before_the_work(tmp_path, monkeypatch):
         compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", label="toy")  # of 168 bytes
 
 
-def test_a_bar_is_shown_on_a_terminal_only(tmp_path, monkeypatch):
-    for terminal in (True, False):
-        console = Console(file=(out := io.StringIO()), force_terminal=terminal, width=120)
-        monkeypatch.setattr(features, "Console", lambda console=console: console)
-        compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", batch=2, label="toy pictures")
-        assert [text in out.getvalue() for text in ("toy pictures", "100%")] == [terminal] * 2
-
-
 @pytest.mark.parametrize("content", [
     None, b"", b"x" * 300, "cut", np.zeros((2, 4, 3), np.float32), np.zeros((2, 4), np.float16),
 ])  # fmt: skip
@@ -210,10 +195,8 @@ def test_the_encoder_runs_without_keeping_a_graph(tmp_path):
 
 SIDE = 24  # pixels; so many that grids of 2, 3 and 4 places a side fall on them
 sides = st.integers(0, SIDE)
-pixel_boxes = st.tuples(sides, sides, sides, sides).map(
-    lambda ends: (min(ends[0], ends[2]), min(ends[1], ends[3]), max(ends[0], ends[2]), max(ends[1], ends[3]))
-)
-boxes_with_area = pixel_boxes.filter(lambda box: box[0] < box[2] and box[1] < box[3])
+two_sides = st.lists(sides, min_size=2, max_size=2, unique=True).map(sorted)
+boxes_with_area = st.tuples(two_sides, two_sides).map(lambda ends: (ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
 grids = st.sampled_from([(1, 1), (2, 3), (3, 2), (4, 4), (4, 1)])
 
 
@@ -223,11 +206,7 @@ def pixels_inside(box, rows, columns):
     left, top, right, bottom = box
     image[top:bottom, left:right] = 1
     tall, wide = SIDE // rows, SIDE // columns
-    return np.array([
-        image[r * tall : (r + 1) * tall, c * wide : (c + 1) * wide].sum()
-        for r in range(rows)
-        for c in range(columns)
-    ])  # fmt: skip
+    return image.reshape(rows, tall, columns, wide).sum(axis=(1, 3)).reshape(-1)
 
 
 def shares(*boxes):
