@@ -79,9 +79,13 @@ def test_a_borrowed_model_is_the_other_papers_with_its_own_settings_alone(varian
 
 @pytest.mark.parametrize("variant", MODELS)
 def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, tmp_path):
-    ((record, _),) = train(REPLICATION, config(MODELS[variant]), prepared, tmp_path)
+    """Rivals by the average of their weights."""
+    sections = {"training": {"average": {"last": 2, "every": 1}}, "evaluation": {"checkpoint": "average"}}
+    run = config(MODELS[variant], **sections if variant == "rival" else {})
+    ((record, _),) = train(REPLICATION, run, prepared, tmp_path)
     assert record.updates == (0 if variant == "count" else 2)
-    (metrics,) = judge(REPLICATION, config(MODELS[variant]), prepared, tmp_path)
+    assert (tmp_path / "seed3/checkpoints/average.ckpt").exists() == (variant == "rival")
+    (metrics,) = judge(REPLICATION, run, prepared, tmp_path)
     assert metrics.keys() >= ({"words"} if variant == "count" else {"bleu", "perplexity"})
 
 
@@ -112,11 +116,3 @@ def test_a_wrong_section_is_refused_where_it_is(model, message):
         check_model(REPLICATION.settings, config(model))
     assert str(error.value).startswith("toy/params.yaml: variants.rival.model")
     check_model(REPLICATION.settings, config({"study": "count"}))  # the task's own layers are the networks'
-
-
-def test_the_average_of_a_borrowed_model_is_judged(prepared, tmp_path):
-    training, judging = {"average": {"last": 2, "every": 1}}, {"checkpoint": "average"}
-    averaged = config(MODELS["rival"], training=training, evaluation=judging)
-    train(REPLICATION, averaged, prepared, tmp_path)
-    assert (tmp_path / "seed3" / "checkpoints" / "average.ckpt").exists()
-    assert judge(REPLICATION, averaged, prepared, tmp_path)[0]["perplexity"] > 0
