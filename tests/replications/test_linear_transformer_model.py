@@ -72,18 +72,6 @@ def test_the_figures_are_those_of_what_was_drawn(results, tmp_path):
     assert names == ["samples_mnist", "samples_cifar10", "completions_mnist-linear", "completions_cifar10-linear"]
 
 
-@pytest.mark.parametrize("variant", ["mnist-linear", "cifar10-linear"])
-def test_what_is_not_given_has_a_colour_of_its_own(results, variant, tmp_path, monkeypatch):
-    lines = []
-    monkeypatch.setattr("replications.linear_transformer.pictures.draw_pictures", lambda of, _: lines.append(dict(of)))
-    Pictures([variant]).draw(results, tmp_path)
-    shown, true = lines[1]["given"], lines[1]["true"]
-    half = true.shape[1] // 2
-    assert shown.shape == (*true.shape[:3], 3)
-    assert (shown[:, :half] == np.broadcast_to(true, shown.shape)[:, :half]).all()
-    assert np.unique(shown[:, half:].reshape(-1, 3), axis=0).tolist() == [[185, 203, 224]]
-
-
 def test_models_that_completed_other_pictures_have_a_figure_of_their_own(tmp_path):
     names = ["mnist-softmax", "mnist-linear"]
     found = load_results(build(tmp_path / "runs", {name: MODELS[name] for name in names}, seeds=(2, 3)))

@@ -1,7 +1,5 @@
 """Metrics over a hyper-parameter."""
 
-from dataclasses import replace
-
 import pytest
 
 from replications.self_attentive import sweeps
@@ -19,14 +17,6 @@ def results(tmp_path_factory):
     return load_results(build(tmp_path_factory.mktemp("runs")))
 
 
-@pytest.mark.parametrize(
-    ("metric", "label"),
-    [("accuracy", "Accuracy (%)"), ("test_long.nll_per_token", "NLL per word, nats, split test_long")],
-)
-def test_an_axis_says_its_unit_and_split_in_words(results, metric, label):
-    assert sweeps._label(metric, [replace(results["attention"], token="word")]) == label
-
-
 def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch):
     """The axes are looked at once the picture has been written."""
     drawn, ticks = [], sweeps.place_ticks
@@ -35,6 +25,7 @@ def test_zero_has_its_place_on_a_logarithmic_axis(results, tmp_path, monkeypatch
     assert "lowest for Coefficient 1 (0.100), highest for Coefficient 0 (0.900)" in figure.caption
     assert [axes.get_xscale() for axes in drawn[:2]] == ["symlog", "symlog"]
     assert [[label.get_text() for label in axes.get_xticklabels()] for axes in drawn[:2]] == [["0", "1"]] * 2
+    assert [axes.get_ylabel() for axes in drawn[:2]] == ["Accuracy (%)", "Redundancy of the rows of A"]
     assert list(PENALTY.variants()) == ["penalty-0", "attention", "never-run"]
     assert list(PENALTY.measures()) == ["accuracy", "redundancy"]
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-from matplotlib.image import imread
 from PIL import Image
 
 from replications.show_attend_tell.figures import DARKEST, LONGEST, Overlays, Stopping, choose_images, lit
@@ -15,7 +13,6 @@ from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
 from shared.reports.curves import LearningCurves
 from shared.reports.document import plain_text
-from shared.reports.naming import PALETTE
 from shared.reports.report import write_report
 from shared.tasks.captioning.report import CURVES, REPORT, Course, by_kind_of_image, courses, likelihood_and_bleu
 from shared.tasks.examples import read_kept
@@ -178,16 +175,6 @@ def test_long_captions_are_left_out_if_there_are_shorter_ones():
     assert ids(choose_images([long, short])) == ["a-2"]
     assert ids(choose_images([longer, long])) == ["a-0"]
     assert choose_images([]) == []
-
-
-def test_the_figure_has_frames_on_a_white_ground(tmp_path):
-    write_attention(tmp_path / "attention.npz", CAPTIONERS["soft"])
-    (figure,) = draw_kept(SOFT, tmp_path, soft=tmp_path / "attention.npz")
-    assert figure.caption.endswith("Below: the gate β. Frames: the boxes of the objects.")
-    drawn = imread(figure.path)[..., :3]
-    frames = (abs(drawn - np.array(to_rgb(PALETTE["orange"]))).max(axis=-1) < 0.15).sum()
-    assert frames > 4 * 60
-    assert (drawn[:, -3:] == 1.0).all()
 
 
 def test_a_reader_can_choose_a_picture_and_a_word_of_photos_of_which_nothing_else_is_known(tmp_path):

@@ -14,13 +14,10 @@ from shared.data.tokenizers import EOS, WordVocabulary
 from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.reports.document import Table
-from shared.reports.exhibits import by_task
 from shared.reports.page import render
-from shared.reports.runs import our_results
 from shared.tasks.examples import write_kept
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
-from shared.tasks.language.report import REPORT
 from shared.tasks.language.settings import LanguageEvaluation
 from tests.replications.small_transformer_xl import VOCABULARY, small
 from tests.tasks.in_process import draw_kept, run_config
@@ -208,9 +205,3 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
     path.write_text("[", encoding="utf-8")
     with pytest.raises(ReplicationError, match=r"samples\.json is damaged"):
         Samples(["shaw"]).draw(found, tmp_path)
-
-
-def test_results_have_the_measures_of_language(results, tmp_path):
-    page = render(our_results(by_task(results), results, REPORT), "md", title="", folder=tmp_path)
-    for expected in ("| `xl` | 54,321 | 100 | **1.8", "Bits per character ↓ |", "Perplexity per word ↓ |"):
-        assert expected in page

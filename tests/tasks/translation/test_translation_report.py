@@ -101,31 +101,6 @@ def test_words_with_dollar_signs_are_no_formulas_and_long_sentences_get_a_row_ea
     assert draw_kept(report.Heatmaps("a", "Seen."), tmp_path, a=tmp_path / "none.npz") == []
 
 
-BEIGE = np.array([0xE6, 0xD5, 0xAE]) / 255
-
-
-def test_a_weight_of_zero_is_beige_where_models_are_compared(tmp_path):
-    whole = kept(tmp_path / "whole.npz", (10, 10))
-    local = kept(tmp_path / "local.npz", (10, 10), weights=lambda shape: np.eye(*shape))
-    shares = []
-    for a, b in ((whole, whole), (whole, local), (local, local)):
-        (figure,) = compared(tmp_path, a=a, b=b)
-        shares.append((abs(imread(figure.path)[..., :3] - BEIGE).max(axis=-1) < 0.02).mean())
-    assert shares[0] == 0.0
-    assert shares[1] > 0.1
-    assert shares[2] == pytest.approx(2 * shares[1], rel=0.02)
-
-
-def test_a_comparison_draws_the_longest_sentence_that_fits(tmp_path):
-    drawings = []
-    for name, lengths in (("fits", (5, 30, 14, 9)), ("alone", (14,)), ("short", (5,))):
-        source = kept(tmp_path / f"{name}.npz", *((length, length) for length in lengths))
-        (figure,) = compared(tmp_path / name, a=source, b=source)
-        drawings.append(figure.path.read_bytes())
-    assert drawings[0] == drawings[1] != drawings[2]
-    assert compared(tmp_path, a=source) == []
-
-
 def test_other_sentences_are_not_compared(tmp_path):
     sources = {"a": kept(tmp_path / "a.npz", (5, 5), (6, 6)), "b": kept(tmp_path / "b.npz", (5, 5), (7, 7))}
     with pytest.raises(ReplicationError, match="b is not of the same texts as that of a"):
