@@ -7,25 +7,23 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from rich.console import Console
 from torch.nn import functional as F
 
-from shared.data.cards import PipSource
 from shared.data.fetch import fetch
-from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
 from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0
 from shared.vision.settings import LAYERS
+from tests.parity.fetched_packages import fetched
 from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
 MILITARY_UNIFORM = 652  # of ImageNet's classes
-REFERENCE = {
+NAME = "efficientnet_lite_pytorch"
+PACKAGE = {
     "kind": "pip",
     "wheels": [{
-        "requirement": "efficientnet-lite-pytorch==0.1.0",
+        "requirement": "efficientnet-lite-pytorch==0.1.0", "members": {f"{NAME}/": f"{NAME}/"},
         "sha256": "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
-        "members": {"efficientnet_lite_pytorch/": "efficientnet_lite_pytorch/"},
     }],
 }  # fmt: skip
 
@@ -112,17 +110,11 @@ def weights(root):
 
 
 @pytest.mark.registry
-def test_values_are_those_of_the_package_that_the_weights_were_made_for(weights, tmp_path, monkeypatch):
-    folders = [tmp_path / name for name in ("raw", "downloads")]
-    for folder in folders:
-        folder.mkdir()
-    source = PipSource(**REFERENCE)
-    obtain(source, ["efficientnet_lite_pytorch/"], Workspace(*folders, None, 1_000_000, Console(stderr=True)))
-    monkeypatch.syspath_prepend(folders[0])
-    package = __import__("efficientnet_lite_pytorch")
-    reference = package.EfficientNet.from_name("efficientnet-lite0")
+def test_values_are_those_of_the_package_that_the_weights_were_made_for(weights, tmp_path_factory, monkeypatch):
+    monkeypatch.syspath_prepend(fetched(PACKAGE, [f"{NAME}/"], tmp_path_factory))
+    reference = __import__(NAME).EfficientNet.from_name("efficientnet-lite0")
     reference.load_state_dict(torch.load(weights, weights_only=True))
-    for name in [name for name in sys.modules if name.startswith("efficientnet_lite_pytorch")]:
+    for name in [name for name in sys.modules if name.startswith(NAME)]:
         monkeypatch.delitem(sys.modules, name)
     reference.eval()
     network, images = EfficientNetLite0.load(weights), torch.randn(2, 3, 224, 224)
