@@ -51,16 +51,6 @@ def test_a_path_of_that_length_is_enough_and_a_shorter_one_is_not(layer):
     assert reached == [False] * (len(reached) - 1) + [True]
 
 
-def test_layers_that_cannot_connect_all_positions_are_told(monkeypatch):
-    class Nearsighted(complexity.SelfAttention):
-        def forward(self, x):
-            return x
-
-    monkeypatch.setitem(complexity.LAYERS, "nearsighted", lambda width: Nearsighted())
-    with pytest.raises(AssertionError, match="leaves positions unconnected"):
-        complexity.longest_path("nearsighted", length=3)
-
-
 def test_dependence_is_that_of_the_function():
     x = torch.randn(1, 5, 2, dtype=torch.float64)
     assert complexity.dependence(lambda x: x.cumsum(1), x).equal(torch.ones(5, 5, dtype=torch.bool).tril())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from replications.performer.depth import Depth, Stack, depth_metrics, hand_over, one_draw
+from replications.performer.depth import Depth, Stack, depth_metrics, one_draw
 from replications.performer.replication import build_model
 from replications.performer.settings import DepthConfig, ModelConfig
 from tests.replications.studied import measured
@@ -111,11 +111,3 @@ def test_performers_come_near_to_transformers_with_many_features(causal):
         assert metrics[f"features_4096.error_l{layers}"] < 0.1
         assert metrics[f"most_over_fewest.error_ratio_high_l{layers}"] < 0.5
     assert 0.01 < metrics["features_4.error_l1"] < 1
-
-
-def test_weights_that_a_network_has_of_its_own_are_refused():
-    deep, shallow = (steps()({"attention": "softmax", "layers": layers}, 5, False) for layers in (3, 1))
-    hand_over(deep.state_dict(), shallow)
-    assert shallow.layers[0].weight.equal(deep.layers[0].weight)
-    with pytest.raises(AssertionError, match=r"no 'layers\.1\.weight'"):
-        hand_over(shallow.state_dict(), deep)

@@ -119,9 +119,3 @@ def test_gold_links_of_words_that_a_pair_has_not_are_refused(dataset, link):
     (dataset / "test.align").write_text(f"0-1 1-0\n1-1 {link}\n\n\n\n")
     with pytest.raises(ReplicationError, match=r"test\.align, line 2: '1-1 .*' has a place outside of a pair of 2 and"):
         prepare(dataset)
-
-
-def test_a_line_ends_at_a_line_feed_and_nowhere_else(dataset):
-    (dataset / "train.en").write_bytes(b"a\rb c\n  \nd")
-    (dataset / "train.fr").write_bytes(b"x\n  \ny")
-    assert prepare(dataset)[0]["train"]["pairs"] == 2
