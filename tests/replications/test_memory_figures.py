@@ -150,14 +150,10 @@ def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
     assert both.draw(results, tmp_path / "figures") == []
 
 
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        ({"seeds": (1,)}, "same seeds"),
-        ({"places": np.arange(1, 5)}, "other symbols or lengths"),
-        ({"context": np.array([5, 10, 15])}, "other symbols or lengths"),
-    ],
-)
+@pytest.mark.parametrize(("other", "message"), [
+    ({"seeds": (1,)}, "same seeds"), ({"places": np.arange(1, 5)}, "other symbols or lengths"),
+    ({"context": np.array([5, 10, 15])}, "other symbols or lengths"),
+])  # fmt: skip
 def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
     leave(leave(tmp_path, "first", falling(1)), "second", falling(2), **other)
     with pytest.raises(ReplicationError, match=message):

@@ -39,23 +39,20 @@ def test_what_suits_is_let_pass():
     assert check("performer", evaluation={"swapped": {"no-redraws": {"redraw_every": None}, "m_8": {"features": 8}}})
 
 
-@pytest.mark.parametrize(
-    ("paper", "changes", "message"),
-    [
-        ("linear", {"max_length": 8}, "task 'toy': max_length 8 is less than the 9 symbols of the longest"),
-        ("linear", {"corpus": PIXELS, "max_length": 48}, "max_length 48 is less than the 49 symbols"),
-        ("linear", {"output": "logistics"}, "output: logistics is for levels of pixels only"),
-        ("linear", {"corpus": PIXELS | {"dataset": "digits"}}, r"there is no card data/digits\.yaml"),
-        ("linear", {"corpus": PIXELS | {"dataset": "snli"}}, r"data/snli\.yaml does not say how large a picture is"),
-        ("linear", {"width": 7, "heads": 1}, r"width \(7\) must be a multiple of 2: sinusoids come in pairs"),
-        ("linear", {"width": 6, "positions": "concatenated"}, r"width \(6\) must be a multiple of 4"),
-        ("linear", {"width": 12, "positions": "rows and columns"}, r"width \(12\) must be a multiple of 8"),
-        ("linear", {"width": 8, "max_length": 50, "positions": "rows and columns"}, r"max_length \(50\) is no square"),
-        ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
-        ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
-        ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("paper", "changes", "message"), [
+    ("linear", {"max_length": 8}, "task 'toy': max_length 8 is less than the 9 symbols of the longest"),
+    ("linear", {"corpus": PIXELS, "max_length": 48}, "max_length 48 is less than the 49 symbols"),
+    ("linear", {"output": "logistics"}, "output: logistics is for levels of pixels only"),
+    ("linear", {"corpus": PIXELS | {"dataset": "digits"}}, r"there is no card data/digits\.yaml"),
+    ("linear", {"corpus": PIXELS | {"dataset": "snli"}}, r"data/snli\.yaml does not say how large a picture is"),
+    ("linear", {"width": 7, "heads": 1}, r"width \(7\) must be a multiple of 2: sinusoids come in pairs"),
+    ("linear", {"width": 6, "positions": "concatenated"}, r"width \(6\) must be a multiple of 4"),
+    ("linear", {"width": 12, "positions": "rows and columns"}, r"width \(12\) must be a multiple of 8"),
+    ("linear", {"width": 8, "max_length": 50, "positions": "rows and columns"}, r"max_length \(50\) is no square"),
+    ("performer", {"width": 7, "heads": 1}, r"width \(7\) must be even"),
+    ("performer", {"evaluation": {"swapped": {"?": {}}}}, "'evaluation.swapped.*match pattern"),
+    ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
+])  # fmt: skip
 def test_what_does_not_suit_is_refused(paper, changes, message):
     with pytest.raises(ReplicationError, match=message):
         check(paper, **changes)

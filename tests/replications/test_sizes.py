@@ -170,20 +170,17 @@ def test_every_row_of_table_3_has_the_parameters_that_paper_yaml_derives() -> No
     assert all(f"{bound:,}" in (table.note or "") for bound in bounds), bounds
 
 
-@pytest.mark.parametrize(
-    ("paper", "scale", "variant", "other", "within", "sizes"),
-    [
-        ("bahdanau", "paper_scale", "rnnencdec-50-matched", "rnnsearch-50", (0.99, 1.01), (30_000, 30_000)),
-        ("vision_transformer", "quick", "cnn-100", "vit-100", (0.95, 1.05), (8, 10)),
-        ("self_attentive", "quick", "max-matched", "attention", (0.99, 1.01), (0, 9)),
-        ("self_attentive", "quick", "few-rows-1-matched", "few-attention", (0.99, 1.01), (0, 9)),
-        ("self_attentive", "bench", "imdb-rows-1", "imdb-attention", (0.99, 1.01), (0, 2)),
-        ("self_attentive", "bench", "imdb-max", "imdb-attention", (0.99, 1.01), (0, 2)),
-        ("transformer_xl", "quick", "recall-lstm", "recall-xl", (0.95, 2), (100, None)),
-        ("transformer_xl", "bench", "ptb-lstm", "ptb-xl", (0.95, 1.35), (10_002, None)),
-        ("transformer_xl", "bench", "characters-lstm", "characters-xl", (0.95, 1.35), (286, None)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("paper", "scale", "variant", "other", "within", "sizes"), [
+    ("bahdanau", "paper_scale", "rnnencdec-50-matched", "rnnsearch-50", (0.99, 1.01), (30_000, 30_000)),
+    ("vision_transformer", "quick", "cnn-100", "vit-100", (0.95, 1.05), (8, 10)),
+    ("self_attentive", "quick", "max-matched", "attention", (0.99, 1.01), (0, 9)),
+    ("self_attentive", "quick", "few-rows-1-matched", "few-attention", (0.99, 1.01), (0, 9)),
+    ("self_attentive", "bench", "imdb-rows-1", "imdb-attention", (0.99, 1.01), (0, 2)),
+    ("self_attentive", "bench", "imdb-max", "imdb-attention", (0.99, 1.01), (0, 2)),
+    ("transformer_xl", "quick", "recall-lstm", "recall-xl", (0.95, 2), (100, None)),
+    ("transformer_xl", "bench", "ptb-lstm", "ptb-xl", (0.95, 1.35), (10_002, None)),
+    ("transformer_xl", "bench", "characters-lstm", "characters-xl", (0.95, 1.35), (286, None)),
+])  # fmt: skip
 def test_rivals_have_at_least_about_as_many_parameters(paper, scale, variant, other, within, sizes) -> None:
     ours, theirs = (parameters(built(paper, name, *sizes, scale=scale)) for name in (variant, other))
     assert within[0] < ours / theirs < within[1]

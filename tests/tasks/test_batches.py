@@ -1,20 +1,17 @@
 """Batches of every kind of task: moved whole, each example once, the same after a restart; and what is not prepared."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 import torch
 
 from shared.data.ragged import RaggedArray
-from shared.tasks.batches import every_batch, training_batches, validation_batches
+from shared.tasks.batches import every_batch, validation_batches
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
 from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sets.corpus import SetBatch
 from shared.tasks.translation.corpus import TranslationBatch
-from shared.training.config import BatchConfig
 
 SYMBOLS = torch.tensor([[1, 2, 3], [4, 5, 0]])
 READ = SYMBOLS != 0
@@ -57,13 +54,3 @@ def test_a_split_is_read_whole_in_an_order_that_never_changes():
     assert np.mean(spread) < 2  # those of similar length together
     assert all(map(np.array_equal, found, every_batch(TEXT, sentences=7)))
     assert sum(len(batch.labels) for batch in validation_batches(TEXT)) == 50
-
-
-def test_training_continues_with_the_batches_that_it_would_have_read():
-    batches = training_batches(TEXT, BatchConfig(sentences=8), 3)
-    whole = list(islice(batches(0), 20))  # more than an epoch has
-    assert sorted(torch.cat([batch.texts[0][:, 0] for batch in whole[:7]]).tolist()) == list(range(4, 54))
-    for start in (1, 7, 12):
-        assert torch.equal(next(batches(start)).texts[0], whole[start].texts[0])
-    other = next(training_batches(TEXT, BatchConfig(sentences=8), 4)(0))
-    assert not torch.equal(other.labels, whole[0].labels)

@@ -40,17 +40,14 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
         assert isinstance(runner, Study) or runner.keys() == settings.ROUTES[key].keys()
 
 
-@pytest.mark.parametrize(
-    ("own", "changes", "message"),
-    [
-        ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 2"),
-        ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
-         r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
-        ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
-        ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
-         r"fast\.model, for a network of the study: .*multiple of heads"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("own", "changes", "message"), [
+    ({"swap_at": 5}, {}, r"quick\.yaml: variants\.fast\.model: swap_at 5 is not before the last of 2"),
+    ({}, {"evaluation": {"swapped": {"late": {"swap_at": 9}}}},
+     r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
+    ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
+    ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
+     r"fast\.model, for a network of the study: .*multiple of heads"),
+])  # fmt: skip
 def test_a_wrong_section_is_refused_with_its_place(own: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ReplicationError, match=message):
         check_model(paper("performer"), run(own, **changes))

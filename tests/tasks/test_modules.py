@@ -142,14 +142,11 @@ def test_validation_is_a_mean_over_targets_and_not_over_batches(name, monkeypatc
             parameter.mul_(-3)
 
 
-@pytest.mark.parametrize(
-    ("kind", "changes", "score"),
-    [
-        ("captioning", {"monitor": "bleu"}, -30.0), ("captioning", {"monitor": "loss"}, 2.0), ("captioning", {}, -30.0),
-        ("classification", {}, 0.5), ("classification", {"monitor": "loss"}, 2.0),
-        ("sequences", {"monitor": "error"}, 0.5), ("sequences", {}, 2.0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "changes", "score"), [
+    ("captioning", {"monitor": "bleu"}, -30.0), ("captioning", {"monitor": "loss"}, 2.0), ("captioning", {}, -30.0),
+    ("classification", {}, 0.5), ("classification", {"monitor": "loss"}, 2.0),
+    ("sequences", {"monitor": "error"}, 0.5), ("sequences", {}, 2.0),
+])  # fmt: skip
 def test_the_settings_say_which_validation_decides(kind, changes, score):
     config_type, build_module, build_model, *_ = KINDS[kind]
     module = build_module(build_model(), config_type.model_validate(SETTINGS | changes))

@@ -100,17 +100,14 @@ def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(
     assert runner_of(REPLICATION, config({"layers": 4}))[0] is REPLICATION
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"paper": "lung", "settings": {}}, r"there is no paper 'lung' \(did you mean 'luong'\?\)"),
-        ({"paper": "luong", "settings": LUONG | {"hiden_size": 3}},
-         r"model.settings, for a model of luong: unknown key 'hiden_size' \(did you mean 'hidden_size'\?\)"),
-        ({"paper": "luong", "settings": LUONG, "study": "count"}, "it has 'paper' and 'study'; leave in one"),
-        ({"study": "cuont"}, r"there is no study 'cuont' \(did you mean 'count'\?\)"),
-        ({"paper": "performer", "settings": {}}, "performer has no model for tasks of kind"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("model", "message"), [
+    ({"paper": "lung", "settings": {}}, r"there is no paper 'lung' \(did you mean 'luong'\?\)"),
+    ({"paper": "luong", "settings": LUONG | {"hiden_size": 3}},
+     r"model.settings, for a model of luong: unknown key 'hiden_size' \(did you mean 'hidden_size'\?\)"),
+    ({"paper": "luong", "settings": LUONG, "study": "count"}, "it has 'paper' and 'study'; leave in one"),
+    ({"study": "cuont"}, r"there is no study 'cuont' \(did you mean 'count'\?\)"),
+    ({"paper": "performer", "settings": {}}, "performer has no model for tasks of kind"),
+])  # fmt: skip
 def test_a_wrong_section_is_refused_where_it_is(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         check_model(REPLICATION.settings, config(model))

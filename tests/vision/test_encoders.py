@@ -23,17 +23,14 @@ def random_images(*shape):
     return torch.randint(0, 256, (*shape, 3), dtype=torch.uint8)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"name": "efficientnet-lite1"}, "efficientnet-lite0"),
-        ({"layer": "blok10"}, "efficientnet-lite0 has no layer 'blok10' .did you mean 'block10'"),
-        ({"name": "vgg19"}, "vgg19 has no layer 'block10'"),
-        ({"side": 225}, "'side' must be a multiple of 16"),
-        ({"pool": 3}, "'side' must be a multiple of 48"),
-        ({"pool": 0}, "pool"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"name": "efficientnet-lite1"}, "efficientnet-lite0"),
+    ({"layer": "blok10"}, "efficientnet-lite0 has no layer 'blok10' .did you mean 'block10'"),
+    ({"name": "vgg19"}, "vgg19 has no layer 'block10'"),
+    ({"side": 225}, "'side' must be a multiple of 16"),
+    ({"pool": 3}, "'side' must be a multiple of 48"),
+    ({"pool": 0}, "pool"),
+])  # fmt: skip
 def test_what_no_encoder_can_be_is_refused(settings, message):
     with pytest.raises(ReplicationError, match=message):
         build(EncoderConfig, {"name": "efficientnet-lite0", "layer": "block10"} | settings, where="here")

@@ -70,13 +70,10 @@ def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
         assert split.lengths[0][i] == len(ended)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"features": np.zeros(shape, np.float16)} for shape in ((1, 6, 5), (1, 4, 4), (0, 6, 4))),
-        {"image": np.array([0, 0])}, {"links": np.array([NO_LINK], np.int32)}, {"boxes": np.zeros((0, 4))},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("changes", [
+    *({"features": np.zeros(shape, np.float16)} for shape in ((1, 6, 5), (1, 4, 4), (0, 6, 4))),
+    {"image": np.array([0, 0])}, {"links": np.array([NO_LINK], np.int32)}, {"boxes": np.zeros((0, 4))},
+])  # fmt: skip
 def test_features_and_captions_of_different_data_are_refused(changes):
     split = split_of([([(0, 0, 1, 1)], [[(7, 0)]])])
     with pytest.raises(ReplicationError, match="do not fit; run the features and prepare stages again"):

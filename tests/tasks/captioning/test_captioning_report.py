@@ -112,15 +112,12 @@ def course(steps, losses, bleu):
     return Course(steps / steps.max(), -losses, bleu)
 
 
-@pytest.mark.parametrize(
-    ("losses", "bleu", "expected"),
-    [
-        ([3.0, 2.5, 1.0, 0.5], [10, 14, 13, 20], np.corrcoef([-3.0, -2.5, -1.0, -0.5], [10, 14, 13, 20])[0, 1]),
-        ([1.0, 2.0, 3.0], [1, 2, 3], -1.0),
-        # There is none of few validations or of what never changes.
-        ([3.0, 2.0], [1, 2], None), ([1.0, 2.0, 3.0], [5, 5, 5], None), ([2.0, 2.0, 2.0], [1, 2, 3], None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("losses", "bleu", "expected"), [
+    ([3.0, 2.5, 1.0, 0.5], [10, 14, 13, 20], np.corrcoef([-3.0, -2.5, -1.0, -0.5], [10, 14, 13, 20])[0, 1]),
+    ([1.0, 2.0, 3.0], [1, 2, 3], -1.0),
+    # There is none of few validations or of what never changes.
+    ([3.0, 2.0], [1, 2], None), ([1.0, 2.0, 3.0], [5, 5, 5], None), ([2.0, 2.0, 2.0], [1, 2, 3], None),
+])  # fmt: skip
 def test_the_correlation_is_pearsons_of_likelihood(losses, bleu, expected):
     assert course(range(1, len(losses) + 1), losses, bleu).correlation == (expected and pytest.approx(expected))
 
@@ -158,14 +155,11 @@ def ids(images):
     return [str(image["id"]) for image in images]
 
 
-@pytest.mark.parametrize(
-    ("images", "expected"),
-    [
-        ([(f"{of}-{i}", i % 2 == 0) for of in ("test", "other") for i in range(4)], "test-0 other-0 test-1 other-1"),
-        ([(f"test-{i}", None) for i in range(6)], "test-0 test-1 test-2 test-3"),
-        ([(f"test-{i}", i > 0) for i in range(6)], "test-1 test-2 test-3 test-0"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("images", "expected"), [
+    ([(f"{of}-{i}", i % 2 == 0) for of in ("test", "other") for i in range(4)], "test-0 other-0 test-1 other-1"),
+    ([(f"test-{i}", None) for i in range(6)], "test-0 test-1 test-2 test-3"),
+    ([(f"test-{i}", i > 0) for i in range(6)], "test-1 test-2 test-3 test-0"),
+])  # fmt: skip
 def test_half_of_the_images_are_wrong_ones_if_there_are_and_the_splits_take_turns(images, expected):
     assert ids(choose_images([kept(name, correct=correct) for name, correct in images], 4)) == expected.split()
 

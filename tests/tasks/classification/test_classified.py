@@ -122,25 +122,22 @@ def test_evidence_beyond_the_cut_is_dropped(dataset):
     assert task.evidence("test") == [[], [], [0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("changes", "files", "message"),
-    [
-        *(
-            ({"evidence": "why"},
-             {"train": {"why": ["0"] * 30}, "valid": {"why": ["", ""]}, "test": {"why": [wrong, "", ""]}},
-             rf"test\.why, line 1: '{wrong}' must be .* of 3 words")
-            for wrong in ("3", "-1", "1.0", "w1", "0 7")
-        ),
-        ({}, {"test": {"text": ["w1", "w2"], "label": ["a", "d"]}},
-         r"test\.label, line 2: the class 'd' is none of a, b, c"),
-        ({"classes": ["a", "b"]}, {}, r"train\.label, line 3: the class 'c' is none of a, b"),
-        ({}, {"train": {"label": ["a"] * 30}}, "do not have two classes to choose from; check that 'label'"),
-        ({"label": "stars"}, {}, r"train\.stars does not exist; run the fetch stage"),
-        ({"test": ["test", "test_long"]}, {}, r"test_long\.text does not exist"),
-        ({}, {"valid": {"label": ["a"]}}, r"split 'valid' in .* differ in length; fetch made again"),
-        ({}, {"valid": {"text": [], "label": []}}, "no texts are left in split 'valid'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "files", "message"), [
+    *(
+        ({"evidence": "why"},
+         {"train": {"why": ["0"] * 30}, "valid": {"why": ["", ""]}, "test": {"why": [wrong, "", ""]}},
+         rf"test\.why, line 1: '{wrong}' must be .* of 3 words")
+        for wrong in ("3", "-1", "1.0", "w1", "0 7")
+    ),
+    ({}, {"test": {"text": ["w1", "w2"], "label": ["a", "d"]}},
+     r"test\.label, line 2: the class 'd' is none of a, b, c"),
+    ({"classes": ["a", "b"]}, {}, r"train\.label, line 3: the class 'c' is none of a, b"),
+    ({}, {"train": {"label": ["a"] * 30}}, "do not have two classes to choose from; check that 'label'"),
+    ({"label": "stars"}, {}, r"train\.stars does not exist; run the fetch stage"),
+    ({"test": ["test", "test_long"]}, {}, r"test_long\.text does not exist"),
+    ({}, {"valid": {"label": ["a"]}}, r"split 'valid' in .* differ in length; fetch made again"),
+    ({}, {"valid": {"text": [], "label": []}}, "no texts are left in split 'valid'"),
+])  # fmt: skip
 def test_what_cannot_be_prepared_is_named(dataset, changes, files, message):
     for split, columns in files.items():
         write(dataset, split, **columns)

@@ -154,17 +154,14 @@ def test_recalls_mark_the_symbols_that_repeat_others(dataset):
     assert prepared.split("train").distances.tolist() == [0, 0, 1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "columns", "message"),
-    [
-        *(({"recalls": "why"}, {"train_why": f"{wrong}\n\n\n"}, rf"train\.why, line 1: '{wrong}' must be .* of 3 words")
-          for wrong in ("1", "1-1", "0-1", "3-0", "x-0", "1-", "-1-0")),
-        *(({"recalls": "why"}, {"train_why": "2-1" + "\n" * n}, rf"train\.why has {n} lines, and the text has 3")
-          for n in (2, 4)),
-        ({"language": "en"}, {}, r"train\.en does not exist; run the fetch stage"),
-        ({}, {"valid_text": ""}, r"split 'valid' of .* has no text; check the card"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("changes", "columns", "message"), [
+    *(({"recalls": "why"}, {"train_why": f"{wrong}\n\n\n"}, rf"train\.why, line 1: '{wrong}' must be .* of 3 words")
+      for wrong in ("1", "1-1", "0-1", "3-0", "x-0", "1-", "-1-0")),
+    *(({"recalls": "why"}, {"train_why": "2-1" + "\n" * n}, rf"train\.why has {n} lines, and the text has 3")
+      for n in (2, 4)),
+    ({"language": "en"}, {}, r"train\.en does not exist; run the fetch stage"),
+    ({}, {"valid_text": ""}, r"split 'valid' of .* has no text; check the card"),
+])  # fmt: skip
 def test_what_cannot_be_prepared_is_named(dataset, changes, columns, message):
     write(dataset, **{"valid_why": "\n", "test_why": "\n\n"} | columns)
     with pytest.raises(ReplicationError, match=message):
@@ -179,13 +176,10 @@ def test_an_unknown_word_is_unknown_even_if_it_is_called_so(dataset):
 
 
 @pytest.mark.skipif(not os.environ.get("REPLICATIONS_MIRROR"), reason="REPLICATIONS_MIRROR is not set")
-@pytest.mark.parametrize(
-    ("dataset", "types", "tokens"),
-    [
-        ("penn_treebank", 10_000, {"train": 929_589, "valid": 73_760, "test": 82_430}),
-        ("wikitext2", 33_278, {"train": 2_088_628, "valid": 217_646, "test": 245_569}),
-    ],
-)
+@pytest.mark.parametrize(("dataset", "types", "tokens"), [
+    ("penn_treebank", 10_000, {"train": 929_589, "valid": 73_760, "test": 82_430}),
+    ("wikitext2", 33_278, {"train": 2_088_628, "valid": 217_646, "test": 245_569}),
+])  # fmt: skip
 def test_benchmarks_have_the_tokens_of_the_literature(tmp_path, pytestconfig, dataset, types, tokens):
     shutil.copy(pytestconfig.rootpath / f"data/{dataset}.yaml", tmp_path)
     fetch(dataset, root=tmp_path)

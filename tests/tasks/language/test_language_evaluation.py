@@ -177,13 +177,10 @@ CONTEXTS = {"step": 3, "most": 12, "positions": 40}
 OF_RECALLS = {"contexts": CONTEXTS | {"of": "recalls", "positions": 25}}
 
 
-@pytest.mark.parametrize(
-    ("settings", "memory", "sees"),
-    [
-        *(({"length": length}, 20, 12) for length in (5, 8, 400)), ({}, 0, 8), ({"sliding": {"context": 5}}, 0, 5),
-        (OF_RECALLS, 20, 12), (OF_RECALLS, 0, 8),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("settings", "memory", "sees"), [
+    *(({"length": length}, 20, 12) for length in (5, 8, 400)), ({}, 0, 8), ({"sliding": {"context": 5}}, 0, 5),
+    (OF_RECALLS, 20, 12), (OF_RECALLS, 0, 8),
+])  # fmt: skip
 def test_contexts_are_read_from_nothing_as_far_as_the_model_sees(text, tmp_path, settings, memory, sees):
     asked = {"contexts": CONTEXTS, "reach": {"memory": memory}} | settings
     _, _, model = judge(text, tmp_path, window=12, **asked)

@@ -157,14 +157,11 @@ def test_pieces_become_words(tmp_path):
     assert all(any(line in whole for whole in lines) for line in sample["prompt"].split("\n"))
 
 
-@pytest.mark.parametrize(
-    ("evaluation", "first", "later", "memory"),
-    [
-        ({"reach": {"memory": 5, "same_length": True, "clamp": 3}}, 9, 1, (5, True, 3)),
-        ({"reach": {"memory": 0}}, 4, 4, None),
-        *(({"reach": {"memory": 0}, "sliding": {"context": n}}, seen, seen, None) for n, seen in ((7, 7), (20, 9))),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("evaluation", "first", "later", "memory"), [
+    ({"reach": {"memory": 5, "same_length": True, "clamp": 3}}, 9, 1, (5, True, 3)),
+    ({"reach": {"memory": 0}}, 4, 4, None),
+    *(({"reach": {"memory": 0}, "sliding": {"context": n}}, seen, seen, None) for n, seen in ((7, 7), (20, 9))),
+])  # fmt: skip
 def test_a_model_sees_as_much_as_it_is_judged_with(tmp_path, evaluation, first, later, memory):
     model, *case = writer(tmp_path, "characters", {"prompts": 2, "prompt": 9, "length": 3}, **evaluation)
     written(model, *case)

@@ -173,17 +173,14 @@ def test_memory_is_what_the_papers_say_it_is():
     assert least == sorted(least)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
-        ({"subjects": ["linaer"]}, "'subjects.*linaer"),
-        ({"longest": {"relu": 8}}, "'longest' names 'relu', which is not in 'subjects'"),
-        ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
-        ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
-        ({"buckets": 5}, "'buckets': .*multiple of 2"),
-    ],
-)
+@pytest.mark.parametrize(("model", "message"), [
+    ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
+    ({"subjects": ["linaer"]}, "'subjects.*linaer"),
+    ({"longest": {"relu": 8}}, "'longest' names 'relu', which is not in 'subjects'"),
+    ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
+    ({"lengths": [8, 8]}, "'lengths': .*each must be greater than the one before"),
+    ({"buckets": 5}, "'buckets': .*multiple of 2"),
+])  # fmt: skip
 def test_wrong_settings_are_refused(model, message):
     with pytest.raises(ReplicationError, match=message) as error:
         config(**model).checked_model(ScalingConfig)

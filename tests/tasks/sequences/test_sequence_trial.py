@@ -46,16 +46,10 @@ def test_pixels_may_be_given_as_numbers_or_as_a_file(pixels, tmp_path):
     assert (tried.pictures[2].pixels[3] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("test:23", "from test:0 to test:22"),
-        ("1 8", "8 is no symbol"),
-        (" ".join("1" * 16), "the input has 16 symbols"),
-        ("none.png", "there is no file .none.png"),
-        ("", "the input is empty"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "message"), [
+    ("test:23", "from test:0 to test:22"), ("1 8", "8 is no symbol"), ("1 " * 16, "the input has 16 symbols"),
+    ("none.png", "there is no file .none.png"), ("", "the input is empty"),
+])  # fmt: skip
 def test_what_is_no_picture_is_refused(asked, message, pixels):
     text, run = pixels
     with pytest.raises(ReplicationError, match=message):

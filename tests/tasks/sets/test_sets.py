@@ -76,14 +76,11 @@ def test_sets_are_padded_and_their_targets_are_what_they_say(prepared):
                 assert np.abs(own[:, None] - mean).max(2).min(1).max() < 5 * scales.max()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"numbers": 2}, r"has 1 to 6 elements of 1 numbers in a set; set corpus\.sizes and corpus\.numbers"),
-        ({"sizes": (1, 4)}, "has 1 to 6 elements"),
-        ({"test": ["test", "test_far"]}, r"test_far\.npz cannot be read .* check the split's name"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"numbers": 2}, r"has 1 to 6 elements of 1 numbers in a set; set corpus\.sizes and corpus\.numbers"),
+    ({"sizes": (1, 4)}, "has 1 to 6 elements"),
+    ({"test": ["test", "test_far"]}, r"test_far\.npz cannot be read .* check the split's name"),
+])  # fmt: skip
 def test_sets_that_do_not_fit_the_settings_are_refused(changes, message, tmp_path):
     write_data(tmp_path, "number")
     with pytest.raises(ReplicationError, match=message):

@@ -124,15 +124,12 @@ def test_replacement_asks_for_attention(prepared, tmp_path):
         judged(config(), prepared, model(prepared, attends=False), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ({"maximum_ratio": 1.0, "maximum_extra": 50}, [52, 54, 56]),  # the paper's input + 50, end symbols included
-        ({"maximum_ratio": 1.5}, [3, 6, 9]),  # of 2, 4 and 6 source symbols
-        ({"maximum_ratio": 0.25, "minimum_ratio": 0.0, "maximum_extra": 2}, [2, 3, 3]),
-        ({"maximum_ratio": 0.1, "minimum_ratio": 0.0}, [1, 1, 1]),  # never nothing
-    ],
-)
+@pytest.mark.parametrize(("limits", "expected"), [
+    ({"maximum_ratio": 1.0, "maximum_extra": 50}, [52, 54, 56]),  # the paper's input + 50, end symbols included
+    ({"maximum_ratio": 1.5}, [3, 6, 9]),  # of 2, 4 and 6 source symbols
+    ({"maximum_ratio": 0.25, "minimum_ratio": 0.0, "maximum_extra": 2}, [2, 3, 3]),
+    ({"maximum_ratio": 0.1, "minimum_ratio": 0.0}, [1, 1, 1]),  # never nothing
+])  # fmt: skip
 def test_the_source_counts_its_end_symbol_and_the_extra_is_added(tmp_path, limits, expected):
     lines = [(line, line) for line in ("a", "a b c", "b c a b c")]
     text, run = prepare(tmp_path / "text", lines, lines), config(decoding={"beam": 2} | limits)
