@@ -45,13 +45,6 @@ def report(results, tmp_path_factory):
     return draw_all(asked, results, tmp_path_factory.mktemp("report"))
 
 
-def changed(run, change):
-    """The run with examples that ``change`` has gone over."""
-    other = replace(run)
-    other.__dict__["examples"] = {seed: [change(dict(row)) for row in rows] for seed, rows in run.examples.items()}
-    return other
-
-
 def cells(table):
     return [[plain_text(cell) for cell in row] for row in table.rows]
 
@@ -70,10 +63,9 @@ def test_the_memory_that_a_variant_is_judged_with_is_one_of_the_lengths(results)
 
 
 def test_losses_of_other_splits_do_not_count(results):
-    def add(row):
-        return row | {"split": "other", "nll": 1e9, "memories": {"7": 1e9}} if row["id"] == "test-39" else row
-
-    points = MEMORY.curve(changed(results["xl"], add))
+    other, noise = replace(results["xl"]), {"split": "other", "nll": 1e9, "memories": {"7": 1e9}}
+    other.__dict__["examples"] = {seed: [*rows[:-1], rows[-1] | noise] for seed, rows in other.examples.items()}
+    points = MEMORY.curve(other)
     assert 7.0 not in points
     assert max(points[32.0]) < 3.0
 

@@ -81,21 +81,15 @@ def paper(kind, model, build_model, routes=(), runners=(), **settings):
 def train(replication, config, prepared, folder):
     """Train every seed in ``folder/seed<k>``; returns what each run's record and number of parameters are."""
     runner, config = runner_of(replication, config)
-    return [
-        runner.train(
-            config, prepared=prepared, folder=folder / f"seed{seed}", seed=seed, fingerprint="", label=f"seed {seed}"
-        )
-        for seed in config.seeds
-    ]  # fmt: skip
+    given = {"prepared": prepared, "fingerprint": "", "label": "toy"}
+    return [runner.train(config, folder=folder / f"seed{seed}", seed=seed, **given) for seed in config.seeds]
 
 
 def judge(replication, config, prepared, folder):
     """Judge every trained seed; returns the metrics of each."""
     runner, config = runner_of(replication, config)
-    return [
-        runner.evaluate(config, prepared=prepared, trained=[folder / f"seed{seed}"], out=folder / f"judged{seed}")
-        for seed in config.seeds
-    ]
+    places = [(folder / f"seed{seed}", folder / f"judged{seed}") for seed in config.seeds]
+    return [runner.evaluate(config, prepared=prepared, trained=[run], out=out) for run, out in places]
 
 
 def run(replication, config, prepared, folder):
@@ -114,8 +108,7 @@ def weights_of(folder, seed, name="last"):
 
 def draw_kept(exhibit, folder, **sources):
     """What an exhibit draws into ``folder``, of variants by name and the path of what their first seed has kept."""
-    results = {
-        name: SimpleNamespace(variant=name, seeds=(1,), attention=lambda seed, path=path: path)
-        for name, path in sources.items()
-    }
+    results = {}
+    for name, path in sources.items():
+        results[name] = SimpleNamespace(variant=name, seeds=(1,), attention=lambda seed, path=path: path)
     return list(exhibit.draw(results, folder))

@@ -12,25 +12,18 @@ from shared.metrics.translation import corpus_bleu
 from shared.tasks.captioning.corpus import CaptionBatch
 from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.settings import CaptioningTraining
-from tests.tasks.captioning.toy_captioner import (
-    LONGEST,
-    VOCABULARY,
-    ToyCaptioner,
-    image_batches,
-    random_pictures,
-    texts,
-)
+from tests.tasks.captioning import toy_captioner as toy
 from tests.tasks.modules import SETTINGS, logged
 
-PICTURES = random_pictures(8, seed=3)
+PICTURES = toy.random_pictures(8, seed=3)
 
 
 def config(**changes):
     return CaptioningTraining.model_validate(SETTINGS | changes)
 
 
-def module_of(model, longest=LONGEST, **changes):
-    return CaptioningModule(model, config(**changes), texts, longest)
+def module_of(model, longest=toy.LONGEST, **changes):
+    return CaptioningModule(model, config(**changes), toy.texts, longest)
 
 
 def batch(*indices):
@@ -39,8 +32,8 @@ def batch(*indices):
 
 @torch.no_grad()
 def test_the_model_gets_the_regions_in_training_and_validation(monkeypatch):
-    module, examples, seen = module_of(ToyCaptioner()), batch(0, 2), []
-    monkeypatch.setattr(module.model, "forward", lambda *given: seen.append(given[2]) or ToyCaptioner()(*given))
+    module, examples, seen = module_of(toy.ToyCaptioner()), batch(0, 2), []
+    monkeypatch.setattr(module.model, "forward", lambda *given: seen.append(given[2]) or toy.ToyCaptioner()(*given))
     with_boxes = CaptionBatch(examples.features, examples.captions, torch.rand(2, 5, 4))
     module.training_step(with_boxes, 0)
     module.validation_step(with_boxes, 1)
@@ -49,12 +42,13 @@ def test_the_model_gets_the_regions_in_training_and_validation(monkeypatch):
 
 @torch.no_grad()
 def test_validation_is_a_mean_over_symbols_and_bleu_of_all_images_together(monkeypatch):
-    captions, images = [batch(0, 1, 2, 3, 4), batch(5), batch(6, 7)], image_batches(PICTURES, 3)
+    captions, images = [batch(0, 1, 2, 3, 4), batch(5), batch(6, 7)], toy.image_batches(PICTURES, 3)
     assert [len(each.references) for each in images] == [3, 3, 2]
     references = [own for each in images for own in each.references]
     made = [f"{own[number % 2]} 9"[number:] for number, own in enumerate(references)]  # some of it is right
     texts_made = itertools.cycle(made)
-    module = CaptioningModule(ToyCaptioner(), config(), lambda lines: [next(texts_made) for _ in lines], LONGEST)
+    model, longest = toy.ToyCaptioner(), toy.LONGEST
+    module = CaptioningModule(model, config(), lambda lines: [next(texts_made) for _ in lines], longest)
     values = logged(module.eval(), monkeypatch)
     for _ in range(2):  # the second epoch begins with nothing of the first
         for number, examples in enumerate([*captions, *images]):
@@ -74,8 +68,8 @@ def greedy_by_hand(model, picture, longest):
     """The most probable symbols, from teacher-forced log-probabilities of every possible continuation."""
     symbols = []
     while len(symbols) < longest:
-        continued = torch.tensor([[*symbols, word] for word in range(VOCABULARY)])
-        nats = model(picture.expand(VOCABULARY, -1, -1), continued).nats[:, -1]
+        continued = torch.tensor([[*symbols, word] for word in range(toy.VOCABULARY)])
+        nats = model(picture.expand(toy.VOCABULARY, -1, -1), continued).nats[:, -1]
         nats[[PAD, BOS]] = torch.inf
         if (best := int(nats.argmin())) == EOS:
             break
@@ -86,7 +80,7 @@ def greedy_by_hand(model, picture, longest):
 @pytest.mark.parametrize("longest", [1, 4, 9])
 @torch.no_grad()
 def test_captions_are_made_greedily_and_cut_where_they_are_too_long(longest):
-    module = module_of(ToyCaptioner(), longest).eval()
+    module = module_of(toy.ToyCaptioner(), longest).eval()
     module.model.output.weight.mul_(8)
     module.model.output.bias[EOS] += 2  # so that captions end at different times
     pictures = torch.randn(40, 4, 5)
