@@ -19,18 +19,15 @@ SIZES = {
 }  # fmt: skip
 HARD = {"attention": "hard", "penalty": 0.0}
 VARIANTS = {
-    "soft": {},
+    "soft": {}, "no gate": {"gate": False}, "no penalty": {"penalty": 0.0},
     "one layer": {"attention_layers": 1, "initial_layers": 1, "tanh_output": False},
-    "no gate": {"gate": False},
-    "no penalty": {"penalty": 0.0},
     "supervised": {"penalty": 0.0, "supervision": 0.8},
-    "hard": HARD,
-    "hard, no gate": HARD | {"gate": False},
+    "hard": HARD, "hard, no gate": HARD | {"gate": False},
     "hard, sampled": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "sampling": 1.0}},
     "hard, score function": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "pathwise": False, "coin": "batch"}},
     "mean": {"attention": "mean", "penalty": 0.0},
     "initial": {"attention": "initial", "penalty": 0.0, "gate": False},
-}
+}  # fmt: skip
 
 
 class Input(NamedTuple):
