@@ -11,11 +11,9 @@ from replications.bahdanau.replication import REPLICATION
 from shared.data.batching import endless_batches
 from shared.data.ragged import RaggedArray
 from shared.metrics.operations import count_operations
-from shared.tasks.translation.corpus import ParallelText, PreparedText, prepare
+from shared.tasks.translation.corpus import ParallelText
 from shared.tasks.translation.evaluation import SAMPLED, training_operations
-from tests.tasks.in_process import run_config, write_columns
-
-UPDATES, ACCUMULATE = 3, 2
+from tests.tasks.in_process import judge, prepared, run_config, train, write_columns
 
 
 class Bigrams(nn.Module):
@@ -80,36 +78,22 @@ def test_few_of_many_are_enough_though_their_lengths_vary(updates):
     assert found["training_operations"] == pytest.approx(6 * forward, rel=0.02)
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A prepared task and a seed that is said to be trained."""
-    folder = tmp_path_factory.mktemp("trained")
+def test_evaluation_counts_the_batches_of_training(tmp_path):
     corpus = {"source": "a", "target": "b", "tokenizer": {"kind": "words", "size": 20}}
     config = run_config(
         "translation", corpus, seeds=[7], evaluation={"operations": True},
         model={"kind": "rnnsearch", "embedding_size": 4, "hidden_size": 6, "alignment_size": 5, "maxout_size": 4},
-        training={"updates": UPDATES, "batch": {"tokens": 12}, "accumulate": ACCUMULATE, "max_words": 6},
+        training={"updates": 3, "batch": {"tokens": 12}, "accumulate": 2, "max_words": 6},
     )  # fmt: skip
     for split in ("train", "valid", "test"):
         for side, length in (("a", 2), ("b", 3)):
             lines = (" ".join(f"w{i + j}" for j in range(1 + (i * length) % 7)) for i in range(12))
-            write_columns(folder, split, **{side: lines})
-    prepare(config.corpus, folder, folder)
-    model = REPLICATION.model(config, PreparedText.load(folder).sizes)
-    state = {f"model.{name}": value for name, value in model.state_dict().items()}
-    (folder / "checkpoints").mkdir()
-    for name in ("best", "last"):
-        torch.save({"state_dict": state, "global_step": UPDATES}, folder / "checkpoints" / f"{name}.ckpt")
-    return folder, config, model
-
-
-def test_evaluation_counts_the_batches_of_training(run):
-    folder, config, model = run
-    train = PreparedText.load(folder).split("train").up_to(6)
-    lengths = train.target.lengths + 1, train.source.lengths + 1
-    chosen = islice(endless_batches(lengths, pool=400, seed=7, tokens=12), UPDATES * ACCUMULATE)
-    forward = 0
-    for batch in map(train.batch, chosen):
+            write_columns(tmp_path, split, **{side: lines})
+    _, text = prepared("translation", corpus, tmp_path, tmp_path / "out")
+    train(REPLICATION, config, text.folder, tmp_path)
+    (metrics,) = judge(REPLICATION, config, text.folder, tmp_path)
+    model, pairs = REPLICATION.model(config, text.sizes), text.split("train").up_to(6)
+    lengths, forward = (pairs.target.lengths + 1, pairs.source.lengths + 1), 0
+    for batch in map(pairs.batch, islice(endless_batches(lengths, pool=400, seed=7, tokens=12), 3 * 2)):
         forward += count_operations(model, batch.source, batch.source_mask, batch.target)
-    metrics = REPLICATION.evaluate(config, prepared=folder, trained=[folder], out=folder / "out")
     assert metrics["training_operations"] == pytest.approx(6 * forward, rel=1e-12)
