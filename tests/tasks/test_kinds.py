@@ -1,9 +1,30 @@
-"""The kinds of task: each has figures, and no other is one."""
+"""The kinds of task: loaded when asked for, and each with what reports, checks and evaluation need of it."""
+
+import subprocess
+import sys
 
 import pytest
 
 from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS, part_of
+
+LIGHT = """
+import importlib, sys
+from shared.tasks.kinds import KINDS, load_measures, papers, part_of
+load_measures()
+for kind in KINDS:
+    part_of(kind, "settings")
+for paper in papers():
+    importlib.import_module(f"replications.{paper}.settings")
+    for shows in importlib.import_module(f"replications.{paper}.report").FIGURES:
+        shows.exhibit.variants(), shows.exhibit.measures()
+print(sorted({"torch", "lightning", "matplotlib", "scipy", "PIL"} & sys.modules.keys()))
+"""
+
+
+def test_settings_measures_and_figures_are_known_without_what_is_slow_to_import(root):
+    done = subprocess.run([sys.executable, "-c", LIGHT], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
