@@ -47,11 +47,11 @@ BUDGETS = {
     ("shared/claims",): (1615, 1350),
     ("shared/tasks",): (4708, 3600),
     ("shared/reports",): (3096, 1900),
-    ("shared/pipeline",): (2970, 1500),
+    ("shared/pipeline",): (2978, 1500),
     ("replications",): (5466, 3400),
     ("benchmarks",): (1110, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27797, 22000),
+    ("tests",): (27799, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,8 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     if not variants:  # no run of this scale decides it, then as now
         return []
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
+    if all(then.get(part) == here[part] for part in ("design", "seeds")):  # they may have more, for other claims
+        different = [name for name in different if name not in here["compared"]]
     return [PARTS[part] for part in PARTS if then.get(part) != here.get(part)] + [
         f"the settings of {name}" for name in different
     ]
@@ -214,4 +217,9 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     rows = [row.model_dump(mode="json", exclude={*SAID, "name", "doubled", "learned"}) for row in deciding]
     own = {"further": hash_of(further)} if further else {}
     design = hash_of([rows, written, models])[:16]
-    return {"decided by": decided_by, "floor": hash_of(written), "variants": names, "design": design, **own}
+    runs = [settings.run(name).seeds for name in compared]
+    paired = [seed for seed in sorted({*chain(*runs)}) if seed < CONFIRMING and all(seed in seeds for seeds in runs)]
+    return {
+        "decided by": decided_by, "floor": hash_of(written), "variants": names, "design": design, **own,
+        "compared": compared, "seeds": paired,
+    }  # fmt: skip

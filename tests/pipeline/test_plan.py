@@ -152,8 +152,10 @@ def test_a_claim_keeps_the_date_of_its_plan_until_something_changes_for_it(froze
     assert plan["claims"]["T-C1"]["frozen"] == [first]
     plan = with_history(second | now, plan)
     assert plan["claims"]["T-C1"]["frozen"] == [first]
-    plan = with_history(third | now | {"variants": now["variants"] | {"short": "0"}}, plan)
-    assert plan["claims"]["T-C1"]["frozen"] == [first, third]
+    more = third | now | {"variants": now["variants"] | {"short": "0"}}  # seeds that another claim asks for
+    assert with_history(more, plan)["claims"]["T-C1"]["frozen"] == [first]
+    own = {"T-C1": now["claims"]["T-C1"] | {"seeds": [1, 2, 3, 4, 5, 6]}}
+    assert with_history(more | {"claims": own}, plan)["claims"]["T-C1"]["frozen"] == [first, third]
     undecided = {"T-C1": now["claims"]["T-C1"] | {"variants": []}}
     plan = with_history(first | now | {"claims": undecided}, None)
     assert plan["claims"]["T-C1"]["frozen"] == []
@@ -188,7 +190,7 @@ def test_the_earlier_plans_of_a_claim_stay_while_no_run_decides_it_and_while_it_
 
 def test_a_plan_that_is_replaced_keeps_the_verdict_that_it_came_to(frozen):
     (first, second, _), now = DAYS, content(settings())
-    changed = second | now | {"variants": now["variants"] | {"short": "0"}}
+    changed = second | now | {"claims": {"T-C1": now["claims"]["T-C1"] | {"floor": "0"}}}
     plan = with_history(first | now, None)
     entry = {"id": "T-C1", "verdict": "inconclusive", "ended": "2026-01-02"}
     came = with_history(changed, plan, [entry])["claims"]["T-C1"]["frozen"]
@@ -201,7 +203,7 @@ ROW = {"name": "more", "kind": "less", "metric": "bits", "variants": ["long", "s
 CHANGED = [
     ("quick/params.yaml", lambda c: c["variants"]["short"]["training"].update(updates=4), ("the settings of short",)),
     ("quick/params.yaml", lambda c: c["variants"]["elsewhere"].update(seeds=[1]), ()),
-    ("quick/params.yaml", lambda c: c["variants"]["short"].update(seeds=[1, 2, 3, 4, 5, 1001]), ()),
+    ("quick/params.yaml", lambda c: c["variants"]["short"].update(seeds=[1, 2, 3, 4, 5, 6, 1001]), ()),  # 6 is no pair
     ("claims.yaml", lambda c: c["claims"][0]["primary"].update(relevant=1.1), ("what decides the claim",)),
     ("claims.yaml", lambda c: c["claims"][0]["primary"].update(called="surprise", because="better", paper=1.5), ()),
     ("claims.yaml", lambda c: c["claims"][0].update(supporting=[ROW], different_here="A toy."), ()),
