@@ -84,12 +84,12 @@ def decide(
         if rows:
             judged = [_unless_below(claims, *pair, known) for pair in zip(claim.rows(), judged, strict=True)]
         decision = _decision(claims, claim, known, scale, judged, untuned)
-        of = _evidence(decision.lead, evidence)
-        own = None if changed is None else changed.get(claim.id, ())
+        of, own = _evidence(decision.lead, evidence), None if changed is None else changed.get(claim.id, ())
         said, again = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
         if said == "not confirmed" and again is not None:
             low, high = again.interval or (math.nan, math.nan)
-            reason = f"further seeds do not confirm it: {again.effect:.2f} [{low:.2f}, {high:.2f}] {again.unit}"
+            what = "it" if again.name == "primary" else f"'{again.name}'"
+            reason = f"further seeds do not confirm {what}: {again.effect:.2f} [{low:.2f}, {high:.2f}] {again.unit}"
             decision = replace(decision, verdict="inconclusive", how="", reason=reason)
         decisions.append(replace(decision, evidence=of, changed=own, history=history, confirmed=said))
     return decisions

@@ -12,7 +12,7 @@ from shared.claims import rules
 from shared.reports import document, naming, paper, verdicts
 
 SPACES = re.compile(r"[ \n]+")  # but for those that do not break
-HYPHEN = re.compile(r"(?<!\S)-(?=\d)")  # that stands for a minus; those within names stay
+HYPHEN = re.compile(r"(?<![^\s\[])-(?=\d)")  # that stands for a minus; those within names stay
 
 
 def say(what: str, **of: Any) -> str:
