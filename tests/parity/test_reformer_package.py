@@ -7,20 +7,15 @@ import pytest
 import torch
 
 from shared.attention.lsh import lsh_attention
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import fetched, imported, wheel_of
 
 POSITIONS, CHUNK, BUCKETS, WIDTH = 24, 4, 6, 5
 NAME = "reformer_pytorch"
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "reformer-pytorch==1.4.4",
-            "sha256": "a867ddf79738b911bf307dec029f1f75a3801a198221bd4673a418315902a124",
-            "members": {f"{NAME}/{NAME}.py": f"{NAME}.py"},
-        }
-    ],
-}
+PACKAGE = wheel_of(
+    "reformer-pytorch==1.4.4",
+    "a867ddf79738b911bf307dec029f1f75a3801a198221bd4673a418315902a124",
+    {f"{NAME}/{NAME}.py": f"{NAME}.py"},
+)
 STAND_INS = {
     "einops": {"rearrange": None, "repeat": None},
     "local_attention": {"LocalAttention": None},

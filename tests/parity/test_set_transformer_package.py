@@ -7,19 +7,14 @@ import pytest
 import torch
 
 from replications.set_transformer.model import ISAB, MAB, PMA, SAB
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import fetched, imported, wheel_of
 
 WIDTH, HEADS, POINTS = 12, 3, 4
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "torch-geometric==2.8.1",
-            "sha256": "b628de243c0893f3435b6eca9a7bbc07f3219293ed27c974b8929aaae42e65d0",
-            "members": {"torch_geometric/nn/aggr/utils.py": "utils.py"},
-        }
-    ],
-}
+PACKAGE = wheel_of(
+    "torch-geometric==2.8.1",
+    "b628de243c0893f3435b6eca9a7bbc07f3219293ed27c974b8929aaae42e65d0",
+    {"torch_geometric/nn/aggr/utils.py": "utils.py"},
+)
 
 
 @pytest.fixture(scope="module")

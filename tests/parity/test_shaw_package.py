@@ -7,20 +7,15 @@ import torch
 
 from replications.shaw.model import RelativeAttention
 from shared.layers.transformer import Positions
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import fetched, imported, wheel_of
 
 WIDTH, HEADS, SIZE, CLIP, LENGTH = 12, 3, 4, 2, 7
 NAME = "conformer"
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "conformer==0.3.2",
-            "sha256": "b957faa683e9e75061257f77407318428f2ad0fb5262bfc2e9b55fc2fffdfa03",
-            "members": {f"{NAME}/{NAME}.py": f"{NAME}.py"},
-        }
-    ],
-}
+PACKAGE = wheel_of(
+    "conformer==0.3.2",
+    "b957faa683e9e75061257f77407318428f2ad0fb5262bfc2e9b55fc2fffdfa03",
+    {f"{NAME}/{NAME}.py": f"{NAME}.py"},
+)
 PATTERNS = {
     "b n (h d) -> b h n d": lambda x, h: x.unflatten(-1, (h, -1)).transpose(1, 2),
     "b h n d -> b n (h d)": lambda x: x.transpose(1, 2).flatten(2),

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import fetched, imported, wheel_of
 from tests.parity.transformer_xl_case import (
     COLUMNS,
     F64,
@@ -30,16 +30,11 @@ from tests.parity.transformer_xl_case import (
 
 FOLDER = "transformers/models/transfo_xl/"
 FILES = ("modeling_transfo_xl_utilities", "modeling_transfo_xl")
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [
-        {
-            "requirement": "transformers==4.30.2",
-            "sha256": "c332e3a3097f9ed89ce556b403251235931c00237b8bc2d7adaa19d226c13f1d",
-            "members": {f"{FOLDER}{name}.py": f"{name}.py" for name in FILES},
-        }
-    ],
-}
+PACKAGE = wheel_of(
+    "transformers==4.30.2",
+    "c332e3a3097f9ed89ce556b403251235931c00237b8bc2d7adaa19d226c13f1d",
+    {f"{FOLDER}{name}.py": f"{name}.py" for name in FILES},
+)
 
 
 class PreTrainedModel(nn.Module):

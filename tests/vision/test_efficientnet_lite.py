@@ -13,19 +13,17 @@ from shared.data.fetch import fetch
 from shared.errors import ReplicationError
 from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0
 from shared.vision.settings import LAYERS
-from tests.parity.fetched_packages import fetched
+from tests.parity.fetched_packages import fetched, wheel_of
 from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
 MILITARY_UNIFORM = 652  # of ImageNet's classes
 NAME = "efficientnet_lite_pytorch"
-PACKAGE = {
-    "kind": "pip",
-    "wheels": [{
-        "requirement": "efficientnet-lite-pytorch==0.1.0", "members": {f"{NAME}/": f"{NAME}/"},
-        "sha256": "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
-    }],
-}  # fmt: skip
+PACKAGE = wheel_of(
+    "efficientnet-lite-pytorch==0.1.0",
+    "ce0fe869b0e829aceafc32f84275a40c0e3418d19216401b03f695f5f20cbc41",
+    {f"{NAME}/": f"{NAME}/"},
+)
 
 
 def plain_network(state, images):
