@@ -165,7 +165,9 @@ def load_yaml(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise ReplicationError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from None
     except yaml.YAMLError as error:
-        raise ReplicationError(f"{path} is not valid YAML: {' '.join(str(error).split())}.") from None
+        said = " ".join(str(error).replace(' in "<unicode string>"', "").split())
+        hint = "; indent by spaces, not tabs" * bool(re.search(r"(?m)^ *\t", path.read_text(encoding="utf-8")))
+        raise ReplicationError(f"{path} is not valid YAML: {said}{hint}.") from None
     except ValueError as error:  # such as an integer of thousands of digits
         raise ReplicationError(f"{path} has a value that cannot be read ({str(error).partition(';')[0]}).") from None
     raise ReplicationError(f"{path}: {parsed}.")
@@ -256,7 +258,8 @@ def _explain(problem: dict[str, Any], value: Any, config: type[BaseModel]) -> st
         return f"'{key}': the text '{given}' is not a number; take off the quotes"
     shown = "" if whole or kind == "missing" else f", got {shorten(repr(given), MOST_SHOWN)}"
     said = str(problem["msg"]).removeprefix("Value error, ")
-    return (f"'{key}': " if key else "") + said[0].lower() + said[1:] + shown
+    said = "a mapping is needed" if kind in ("model_type", "dict_type") else said[0].lower() + said[1:]
+    return (f"'{key}': " if key else "") + said + shown
 
 
 def _keys_to(place: tuple[str | int, ...], value: Any, *, inside: bool = True) -> list[str]:

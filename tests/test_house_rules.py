@@ -38,8 +38,8 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (213, 130),
-    ("shared/data",): (3685, 2200),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (216, 130),
+    ("shared/data",): (3689, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (804, 720),
@@ -47,11 +47,11 @@ BUDGETS = {
     ("shared/claims",): (1615, 1350),
     ("shared/tasks",): (4708, 3600),
     ("shared/reports",): (3096, 1900),
-    ("shared/pipeline",): (2978, 1500),
-    ("replications",): (5466, 3400),
-    ("benchmarks",): (1110, 700),
+    ("shared/pipeline",): (2979, 1500),
+    ("replications",): (5316, 3400),
+    ("benchmarks",): (1104, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27896, 22000),
+    ("tests",): (27830, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -196,7 +196,8 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     first = _first_row(path)
     has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
     seen = ["".join(filter(str.isprintable, field)).strip(' "') for field in first]
-    if not has_names and ({*given} & {*seen} or (not given and all(re.fullmatch(r"\w+", field) for field in seen))):
+    alike = all(re.fullmatch(r"\w+", field) for field in seen) or (roles[0] == "label" and _is_rare(path, first))
+    if not has_names and ({*given} & {*seen} or (not given and alike)):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
@@ -225,6 +226,13 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     options: dict[str, Any] = {} if has_names else {"columns": names}
     fields = {role: name for role, name in zip(roles, read, strict=False) if role != name}
     return options | ({"fields": fields} if fields else {})
+
+
+def _is_rare(path: Path, first: Sequence[str]) -> bool:
+    """Whether the label of line 1 stands there alone, as the name of a column does, and each other one again."""
+    keys = [f"\0{number}" for number in range(len(first))]  # names of columns that no row has
+    counts = Counter(str(row.get(keys[0])) for _, row in islice(records(path, keys), _GUESSED))
+    return len(counts) > 2 and [label for label, count in counts.items() if count == 1] == [first[0]]
 
 
 def _first_row(path: Path) -> list[str]:

@@ -92,7 +92,7 @@ def test_what_is_different_at_a_scale_is_said_there_alone(tmp_path):
     ({"supporting": [PRIMARY | {"name": "x"}] * 2}, "the names of a claim's comparisons must differ."),
     ({"supporting": [PRIMARY]}, "the names of a claim's comparisons must differ."),
     ({"primary": None, "identities": [BARE]}, "'identities.0': give either 'value' or 'at_most'."),
-    ({"primary": None, "identities": [IDENTITY, "count"]}, "'identities.1': input should be a valid dictionary"),
+    ({"primary": None, "identities": [IDENTITY, "count"]}, "'identities.1': a mapping is needed"),
     ({"supporting": [PRIMARY | {"name": "x", "at": {"huge": {}}}]}, "supporting.at: 'huge' is no scale."),
     ({"parts": [{"says": "so"}]}, "'parts.0': give 'by', the name of a comparison, or 'not_tested', why"),
     ({"supporting": [BARELY], "parts": [{"says": "so", "by": "x"}]}, "'x': it decides, and must say why"),

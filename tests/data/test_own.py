@@ -147,6 +147,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ({"p.tsv": table([(one, "") for one, _ in PAIRS])}, {}, "came out empty .200 of train: a text is empty."),
     ({"p.tsv": '"de"\t"en"\n'}, {}, "line 1 may be the names"),
     ({"p.csv": "sou\u200brce,target\n"}, {}, "line 1 may be the names"),
+    ({"p.csv": "My label,Text\n" + "".join(f"a,b {n}\nc,d {n}\n" for n in range(9))}, {}, "line 1 may be the names"),
     ({"p.csv": "de,en\na b,c d\n"}, {"columns": ["dee", "en"]}, "line 1 may be the names"),
     ({"l.tsv": table(REVERSED)}, {}, "l.tsv: the second of the two columns .* has 2 values"),
     ({"p.jsonl": '{"id": "1", "de": "a", "en": "b"}'}, {}, "p.jsonl: line 1 has the fields id, de, en; say"),
