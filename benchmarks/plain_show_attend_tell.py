@@ -43,12 +43,12 @@ class PlainCaptioner(nn.Module):
     """
 
     def __init__(
-        self, *, attention: Literal["soft", "hard", "mean", "initial"], vocabulary: int, m: int, n: int, a: int,
+        self, *, attention: Literal["soft", "hard", "mean"], vocabulary: int, m: int, n: int, a: int,
         d: int, attention_layers: int, initial_layers: int, gate: bool, dropout: float = 0.0, tanh: bool = True,
         pathwise: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        attends, seen = attention in ("soft", "hard"), 0 if attention == "initial" else d
+        attends = attention in ("soft", "hard")
         self.attention, self.n, self.tanh, self.pathwise = attention, n, tanh, pathwise
         self.embedding = nn.Embedding(vocabulary, m)
         self.initial = nn.ModuleList(nn.Linear(d, d) for _ in range(initial_layers - 1))
@@ -58,9 +58,9 @@ class PlainCaptioner(nn.Module):
         self.w_d = nn.Linear(n, a, bias=False) if attends else None
         self.u = nn.Linear(a, 1) if attends else None
         self.f_beta = nn.Linear(n, 1) if gate else None
-        self.cell = nn.LSTMCell(m + seen, n)
+        self.cell = nn.LSTMCell(m + d, n)
         self.l_h = nn.Linear(n, m)
-        self.l_z = nn.Linear(seen, m) if seen else None
+        self.l_z = nn.Linear(d, m)
         self.l_o = nn.Linear(m, vocabulary)
         self.dropout = nn.Dropout(dropout)
 
@@ -78,13 +78,11 @@ class PlainCaptioner(nn.Module):
         for t in range(captions.size(1)):
             alpha, places, z = self.look(features, h, drawn)
             beta = None
-            if self.f_beta is not None and z is not None:
+            if self.f_beta is not None:
                 beta = torch.sigmoid(self.f_beta(h))  # (B, 1)
                 z = beta * z
-            h, c = self.cell(word if z is None else torch.cat((word, z), dim=1), (h, c))
-            summed = word + self.l_h(self.dropout(h))
-            if self.l_z is not None:
-                summed = summed + self.l_z(z)
+            h, c = self.cell(torch.cat((word, z), dim=1), (h, c))
+            summed = word + self.l_h(self.dropout(h)) + self.l_z(z)
             logits = self.l_o(self.dropout(torch.tanh(summed) if self.tanh else summed))
             nats = functional.cross_entropy(logits, captions[:, t], reduction="none", ignore_index=PAD)
             steps.append((nats, alpha, None if beta is None else beta.squeeze(1), places))
@@ -102,12 +100,8 @@ class PlainCaptioner(nn.Module):
             mean = self.dropout(torch.relu(layer(mean)))
         return torch.tanh(self.initial_h(mean)), torch.tanh(self.initial_c(mean))
 
-    def look(
-        self, features: Tensor, h: Tensor, drawn: Tensor | None
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def look(self, features: Tensor, h: Tensor, drawn: Tensor | None) -> tuple[Tensor | None, Tensor | None, Tensor]:
         """α_t (B, L), s_t (B,) and ẑ_t before the gate (B, D)."""
-        if self.attention == "initial":
-            return None, None, None
         if self.attention == "mean":
             return None, None, features.mean(1)
         assert self.w_d is not None

@@ -9,14 +9,12 @@ from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength, Si
 PANELS = {
     "Where neighbours change places": [
         "swaps-base", "swaps-reverse", "swaps-dot", "swaps-dot-forward", "swaps-location-forward",
-        "swaps-local-m-general-forward", "swaps-local-p-general",
+        "swaps-local-m-general-forward",
     ],
-    "Where halves change places": [
-        "halves-reverse", "halves-location", "halves-general", "halves-local-m-general", "halves-local-p-general",
-    ],
+    "Where halves change places": ["halves-reverse", "halves-location", "halves-general"],
     "The ladder on real text": [
         "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
-        "local-m-general", "local-p-general-feed",
+        "local-p-general-feed",
     ],
     "Twice the updates on real text": [
         "global-location", "global-location-feed", "global-location-twice", "global-location-feed-twice",
@@ -43,13 +41,11 @@ FIGURES = [
         claim="L15-C4",
     ),
     Shows(
-        SideBySide(
-            ["global-location", "local-m-general", "local-p-general-feed"], "Global and local attention on real text."
-        ),
+        SideBySide(["global-location", "local-p-general-feed"], "Global and local attention on real text."),
     ),
     Shows(
         SideBySide(
-            ["gold-location", "gold-dot", "gold-local-m-general", "gold-local-p-general"],
+            ["gold-location", "gold-local-m-general", "gold-local-p-general"],
             "Greek to English, with the alignment that people made.",
         ),
         claim="L15-C7",

@@ -128,15 +128,6 @@ class MaxPooledLSTM(LSTMEncoder):
         return max_pooled(self.annotations(s, mask), mask)
 
 
-class MeanPooledLSTM(LSTMEncoder):
-    """Not in the paper's tables: the mean of the annotations, in which every word weighs the same."""
-
-    def forward(self, s: Tensor, mask: Tensor) -> Embedded:
-        """M (B, 1, 2u), and no weights."""
-        h = self.annotations(s, mask)  # (B, n, 2u), zero at padding
-        return h.sum(1, keepdim=True) / mask.sum(1).clamp(min=1).view(-1, 1, 1), None
-
-
 class MaxPooledCNN(Encoder):
     """The other baseline: one layer of convolution over the words, then as above (section 4.1).
 

@@ -10,12 +10,10 @@ from replications.self_attentive.model import (
     GatedRelation,
     MaxPooledCNN,
     MaxPooledLSTM,
-    MeanPooledLSTM,
     PrunedLayer,
     SelfAttentiveEncoder,
     TextClassifier,
 )
-from replications.self_attentive.prior import Prior
 from replications.self_attentive.settings import ModelConfig
 from shared.tasks.replication import Replication
 
@@ -53,8 +51,7 @@ def _encoder(config: ModelConfig) -> Encoder:
             embedding_size=config.d, hidden_size=config.u, attention_size=config.attention.d_a,
             rows=config.attention.r,
         )  # fmt: skip
-    pooled = MaxPooledLSTM if config.encoder == "max" else MeanPooledLSTM
-    return pooled(embedding_size=config.d, hidden_size=config.u)
+    return MaxPooledLSTM(embedding_size=config.d, hidden_size=config.u)
 
 
-REPLICATION = Replication(settings, build_model, {"prior": Prior()})
+REPLICATION = Replication(settings, build_model)

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from replications.self_attentive.sweeps import Sweep
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 
 PANELS = {
-    "Self-attention and pooling": ["attention", "penalty-0", "max-matched", "max", "mean", "cnn"],
+    "Self-attention and pooling": ["attention", "max-matched", "max", "cnn"],
     "Twice the updates": ["attention", "attention-twice", "max-matched", "max-matched-twice"],
-    "Rows, without the penalty": ["rows-1", "rows-1-matched", "rows-5", "penalty-0", "rows-30"],
-    "The penalty": ["penalty-0", "penalty-code", "attention", "penalty-tenth", "penalty-1"],
 }
 FIGURES = [
-    Shows(
-        Sweep(
-            title="The number of rows, without the penalty",
-            x="r",
-            points={1: "rows-1", 5: "rows-5", 10: "penalty-0", 30: "rows-30"},
-            metrics=("accuracy", "evidence_mass", "redundancy"),
-        ),
-        claim="L17-C6", counterpart="figure on the effect of r",
-    ),
     Shows(
         HeatTexts(
             "attention", "What the self-attentive model attends to; the words that decide the class are underlined."

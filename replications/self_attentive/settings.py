@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.tasks.classification.settings import ClassificationRun, check_texts
-from shared.tasks.settings import Routes, RouteSection
+from shared.tasks.settings import Routes
 
 
 class AttentionConfig(Strict):
@@ -65,7 +65,7 @@ class ModelConfig(Strict):
         word_std: standard deviation of the initial word vectors.
     """
 
-    encoder: Literal["attention", "max", "mean", "cnn"]
+    encoder: Literal["attention", "max", "cnn"]
     d: int = Field(ge=1)
     u: int = Field(ge=1)
     attention: AttentionConfig | None = None
@@ -93,18 +93,7 @@ def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
     check_texts(run, where, pairs=section.relation is not None)
 
 
-class PriorConfig(RouteSection):
-    """The ``model`` section of a variant that does not read.
-
-    Attributes:
-        prior: whose classes are counted: of all training texts (``overall``), or of those of the same set (``set``),
-            which is what stands before the ``/`` in a text's key.
-    """
-
-    prior: Literal["overall", "set"]
-
-
 KIND = "classification"
 MODEL = ModelConfig
-ROUTES: Routes = {"prior": PriorConfig}
+ROUTES: Routes = {}
 SUITS = suits

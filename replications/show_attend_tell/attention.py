@@ -150,17 +150,6 @@ class MeanVector(Glimpse):
         return Look(image.a.mean(1, keepdim=True).expand(-1, query.size(1), -1))
 
 
-class NoGlimpse(Glimpse):
-    """No view but that of the initial states, as in Show and Tell (Vinyals et al. 2015)."""
-
-    def __init__(self) -> None:
-        super().__init__(annotation_size=0)
-
-    def forward(self, query: Tensor, image: Image, drawn: Tensor | None = None) -> Look:
-        """See :meth:`Glimpse.forward`."""
-        return Look(image.a.new_zeros(*query.shape[:2], 0))
-
-
 def _at(a: Tensor, places: Tensor) -> Tensor:
     """The annotation vectors of places: (B, L, D) and (B, k) to (B, k, D)."""
     return a.gather(1, places.unsqueeze(2).expand(-1, -1, a.size(-1)))

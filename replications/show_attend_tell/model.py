@@ -65,16 +65,14 @@ class DeepOutput(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.l_h = nn.Linear(hidden_size, embedding_size)
-        self.l_z = nn.Linear(annotation_size, embedding_size) if annotation_size else None
+        self.l_z = nn.Linear(annotation_size, embedding_size)
         self.l_o = nn.Linear(embedding_size, vocabulary)
         self.dropout = nn.Dropout(dropout)
         self.bounded = nn.Tanh() if tanh else nn.Identity()
 
     def forward(self, e_y: Tensor, h: Tensor, z_hat: Tensor) -> Tensor:
         """Logits: E y_{t-1} (…, m), h_t (…, n), ẑ_t (…, D) to (…, K)."""
-        summed = e_y + self.l_h(self.dropout(h))
-        if self.l_z is not None:
-            summed = summed + self.l_z(z_hat)
+        summed = e_y + self.l_h(self.dropout(h)) + self.l_z(z_hat)
         return self.l_o(self.dropout(self.bounded(summed)))
 
 

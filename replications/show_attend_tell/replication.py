@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from replications.show_attend_tell import settings
-from replications.show_attend_tell.attention import (
-    Glimpse,
-    HardAttention,
-    MeanVector,
-    NoGlimpse,
-    SoftAttention,
-)
+from replications.show_attend_tell.attention import Glimpse, HardAttention, MeanVector, SoftAttention
 from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
 from replications.show_attend_tell.settings import ModelConfig
@@ -35,8 +29,6 @@ def build_model(config: ModelConfig, vocabulary: int, grid: Grid) -> CaptionGene
 def _glimpse(config: ModelConfig, annotation_size: int) -> Glimpse:
     if config.attention == "mean":
         return MeanVector(annotation_size=annotation_size)
-    if config.attention == "initial":
-        return NoGlimpse()
     sizes = {"annotation_size": annotation_size, "attention_size": config.a, "layers": config.attention_layers}
     if config.hard is not None and config.attention == "hard":
         return HardAttention(pathwise=config.hard.pathwise, **sizes)

@@ -9,16 +9,8 @@ from shared.tasks.captioning.report import CURVES
 
 _OPENMOJI = "Pictures: OpenMoji (openmoji.org), CC BY-SA 4.0. This figure has the same licence."
 PANELS = {
-    "Attention and none": ["soft", "soft-no-gate", "soft-penalty-0", "hard", "mean", "initial"],
-    "What attention learns by": [
-        "soft",
-        "soft-penalty-code",
-        "soft-penalty-tenth",
-        "soft-penalty-0",
-        "supervised",
-        "hard",
-        "hard-sampled",
-    ],
+    "Attention and none": ["soft", "soft-no-gate", "soft-penalty-0", "hard", "mean"],
+    "What attention learns by": ["soft", "soft-penalty-code", "soft-penalty-0", "supervised", "hard"],
     "On photographs": ["flickr8k-soft", "flickr8k-soft-penalty-0", "flickr8k-hard", "flickr8k-mean"],
 }
 _WORDS, _WORDS_HARD = "Figures 2, 3 and 5", "Figures 2 and 5"
@@ -34,13 +26,6 @@ FIGURES = [
     Shows(
         Overlays("hard", f"Hard attention in the same pictures: the probability of every place. {_OPENMOJI}"),
         claim="X15-C2", counterpart=_WORDS_HARD,
-    ),
-    Shows(
-        Overlays(
-            "supervised",
-            f"Soft attention that was told where named objects are, in the same pictures. {_OPENMOJI}",
-        ),
-        claim="X15-C4",
     ),
     Shows(Overlays("flickr8k-soft", "Soft attention on photographs."), claim="X15-C4", counterpart=_WORDS),
     Shows(

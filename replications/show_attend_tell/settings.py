@@ -29,7 +29,7 @@ class ModelConfig(Strict):
     """Sizes by the paper's names.
 
     Attributes:
-        attention: soft, hard, or in its place the mean of the annotation vectors, or nothing but the initial states.
+        attention: soft, hard, or in its place the mean of the annotation vectors.
         m: width of a word vector.
         n: width of the LSTM.
         a: width of the attention's layer.
@@ -44,7 +44,7 @@ class ModelConfig(Strict):
         dropout, init_std, word_std: see :class:`.model.CaptionGenerator`.
     """
 
-    attention: Literal["soft", "hard", "mean", "initial"]
+    attention: Literal["soft", "hard", "mean"]
     m: int = Field(ge=1)
     n: int = Field(ge=1)
     a: int = Field(ge=1)

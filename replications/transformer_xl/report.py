@@ -16,7 +16,7 @@ from shared.reports.exhibits import Shows
 FIGURES = [
     Shows(
         MemoryLengths({
-            "Characters of the Bible": ["xl", "no-memory", "shaw", "shaw-no-memory", "absolute-memory"],
+            "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
             "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
             "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
             "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
@@ -26,8 +26,8 @@ FIGURES = [
     ),
     Shows(
         SegmentPositions({
-            "Characters of the Bible": ["xl", "no-memory", "lstm"],
-            "Short lines, words": ["sentences-xl", "sentences-no-memory", "sentences-shaw"],
+            "Characters of the Bible": ["xl", "lstm"],
+            "Short lines, words": ["sentences-xl", "sentences-no-memory"],
         }),
         claim="D19-C2",
     ),
@@ -44,7 +44,7 @@ FIGURES = [
     Shows(AttentionToText("ptb-xl", "A place of Penn Treebank")),
     Shows(
         ContextLengths({
-            "bible": ["xl", "no-memory", "shaw", "absolute", "lstm"],
+            "bible": ["xl", "shaw", "lstm"],
             "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
             "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
             "wikitext103": [
@@ -61,9 +61,7 @@ FIGURES = [
     Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"])),
     Shows(
         LearningCurves({
-            "Characters of the Bible": [
-                "xl", "no-memory", "shaw", "shaw-no-memory", "absolute", "absolute-memory", "lstm",
-            ],
+            "Characters of the Bible": ["xl", "shaw", "absolute-memory", "lstm"],
             "Generated text": [
                 "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
                 "recall-lstm",

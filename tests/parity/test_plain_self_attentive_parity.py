@@ -18,7 +18,6 @@ VARIANTS = {
     "attention": {},
     "pruned": {"b": None, "pruned": {"p": 3, "q": 2}},
     "max": {"encoder": "max"},
-    "mean": {"encoder": "mean"},
     "cnn": {"encoder": "cnn"},
     "two texts": {"relation": 5},
 }
@@ -55,8 +54,6 @@ class Plain(nn.Module):
         h = self.annotate(vectors)
         if self.kind == "MaxPooledLSTM":
             return h.amax(0, keepdim=True), 0.0
-        if self.kind == "MeanPooledLSTM":
-            return sum(h).div(len(h)).unsqueeze(0), 0.0
         w_s1, w_s2 = (self.of(f"encoder.attention.w_s{number}.weight") for number in (1, 2))
         scores = [w_s2 @ (w_s1 @ word).tanh() for word in h]
         a = [functional.softmax(torch.stack([score[row] for score in scores]), dim=0) for row in range(R)]

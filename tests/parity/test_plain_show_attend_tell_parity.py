@@ -22,7 +22,6 @@ VARIANTS = {
     "hard": HARD,
     "hard, score function": {"attention": "hard", "hard": HARD["hard"] | {"pathwise": False, "coin": "batch"}},
     "mean": {"attention": "mean"},
-    "initial": {"attention": "initial", "gate": False},
 }
 variants = pytest.mark.parametrize("variant", VARIANTS)
 small = st.integers(1, 5)

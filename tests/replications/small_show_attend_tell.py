@@ -26,7 +26,6 @@ VARIANTS = {
     "hard, sampled": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "sampling": 1.0}},
     "hard, score function": HARD | {"hard": {"reinforce": 0.7, "entropy": 0.3, "pathwise": False, "coin": "batch"}},
     "mean": {"attention": "mean", "penalty": 0.0},
-    "initial": {"attention": "initial", "penalty": 0.0, "gate": False},
 }  # fmt: skip
 
 
