@@ -37,7 +37,6 @@ class AdamConfig(_Decaying):
 
     Attributes:
         decoupled: weights shrink by learning_rate · weight_decay instead, as in RAdam's code
-        correction: adam's: whose powers correct the biases, those of β, or of 1 - β, as Xu et al. (2015) computed it
     """
 
     name: Literal["adam", "radam"]
@@ -46,16 +45,6 @@ class AdamConfig(_Decaying):
     beta2: float = Field(default=0.999, ge=0, lt=1)
     epsilon: float = Field(default=1e-8, gt=0)
     decoupled: bool = False
-    # Records of runs that do not ask for the other correction are as they were before there was one.
-    correction: Literal["beta", "rate"] = Field(default="beta", exclude_if=lambda of: of == "beta")
-
-    @model_validator(mode="after")
-    def _decays_by_its_own_rate(self) -> AdamConfig:
-        if self.correction == "rate" and (self.decoupled or self.name == "radam"):
-            raise ValueError(
-                "correction: rate changes the learning rate, by which decoupled shrinks, and is of adam; leave out one"
-            )
-        return self
 
 
 class AdagradConfig(_Decaying):

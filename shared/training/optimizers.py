@@ -32,8 +32,7 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizerConfig)
     }  # fmt: skip
     if config.name == "radam":
         return torch.optim.RAdam(parameters, **adam)
-    kind = MiscorrectedAdam if config.correction == "rate" else torch.optim.Adam
-    return kind(parameters, **adam, fused=True)
+    return torch.optim.Adam(parameters, **adam, fused=True)
 
 
 def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[int], float]:
@@ -52,28 +51,6 @@ def learning_rate_factor(config: ScheduleConfig, *, updates: int) -> Callable[[i
         return 1.0
 
     return factor
-
-
-class MiscorrectedAdam(torch.optim.Adam):
-    """Adam with 1 - β in the place of β in the corrections of both biases, as Xu et al. (2015) computed it.
-
-    θ ← θ − η √(1 − (1−β₂)^t) / (1 − (1−β₁)^t) · m / (√v + ε). With their β₁ = 0.9 and β₂ = 0.999 and gradients that
-    stay the same, the first step is 3.5 times Adam's, the tenth 6.5 times, and late ones are equal.
-    """
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Make one update: Adam's own, with a learning rate and an ε that undo its corrections and make these."""
-        kept = [(group["lr"], group["eps"]) for group in self.param_groups]
-        made = max((float(state["step"]) for state in self.state.values()), default=0.0)
-        for group in self.param_groups:
-            of_mean, of_square = (1 - beta ** (made + 1) for beta in group["betas"])
-            theirs_of_mean, theirs_of_square = (1 - (1 - beta) ** (made + 1) for beta in group["betas"])
-            group["lr"] *= math.sqrt(theirs_of_square / of_square) * of_mean / theirs_of_mean
-            group["eps"] /= math.sqrt(of_square)
-        super().step()
-        for group, (rate, epsilon) in zip(self.param_groups, kept, strict=True):
-            group.update(lr=rate, eps=epsilon)
 
 
 class CenteredRmsprop(Optimizer):

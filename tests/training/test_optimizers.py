@@ -7,8 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.config import build
-from shared.errors import ReplicationError
 from shared.training.config import (
     AdadeltaConfig,
     AdagradConfig,
@@ -78,7 +76,7 @@ class Naive:
 
     def __init__(self, config):
         self.config, self.made, self.first, self.second, self.change = config, 0, 0.0, 0.0, 0.0
-        self.step = self.miscorrected if getattr(config, "correction", "beta") == "rate" else getattr(self, config.name)
+        self.step = getattr(self, config.name)
 
     def __call__(self, weight, gradient):
         """The weight after an update, whose decay is part of the gradient or takes its share of the weight."""
@@ -107,13 +105,6 @@ class Naive:
         mean, unbiased = self.mean(gradient)
         return self.config.learning_rate * mean / (math.sqrt(self.second * unbiased) + self.config.epsilon)
 
-    def miscorrected(self, gradient):
-        """As optimizers.py of arctic-captions: its b1 and b2 are 1 - β₁ and 1 - β₂."""
-        self.mean(gradient)
-        b1, b2 = 1 - self.config.beta1, 1 - self.config.beta2
-        rate = self.config.learning_rate * math.sqrt(1 - b2**self.made) / (1 - b1**self.made)
-        return rate * self.first / (math.sqrt(self.second) + self.config.epsilon)
-
     def radam(self, gradient):
         """Liu et al. (2020), algorithm 2, but for ρ > 5 where it has 4, and ε, which are as in their code."""
         mean, unbiased = self.mean(gradient)
@@ -141,7 +132,6 @@ OPTIMIZERS = {
     "adagrad": st.builds(AdagradConfig, name=st.just("adagrad"), **DECAYING),
     "adam": st.builds(AdamConfig, name=st.just("adam"), decoupled=st.booleans(), **ADAM | DECAYING),
     "radam": st.builds(AdamConfig, name=st.just("radam"), decoupled=st.booleans(), **ADAM | DECAYING),
-    "adam of Xu et al.": st.builds(AdamConfig, name=st.just("adam"), correction=st.just("rate"), **ADAM),
     "rmsprop": st.builds(
         RmspropConfig, name=st.just("rmsprop"), learning_rate=st.floats(1e-5, 1), decay=SHARES, momentum=SHARES,
         epsilon=st.floats(1e-4, 1),
@@ -166,11 +156,6 @@ def test_optimisers_are_their_equations_and_leave_what_has_no_gradient(kind, dat
     assert optimizer.param_groups[0]["lr"] == config.learning_rate
 
 
-def test_adam_of_the_usual_corrections_is_recorded_as_before_there_were_others():
-    assert "correction" not in AdamConfig(name="adam", learning_rate=1.0).model_dump()
-    assert AdamConfig(name="adam", learning_rate=1.0, correction="rate").model_dump()["correction"] == "rate"
-
-
 def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
     weight = torch.nn.Parameter(torch.zeros(200))
     optimizer = build_optimizer([weight], RmspropConfig(name="rmsprop", epsilon=1e-12, momentum=0.0))
@@ -180,15 +165,6 @@ def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
     state = optimizer.state[weight]
     assert (state["square"] < state["mean"] ** 2).any()
     assert torch.isfinite(weight).all()
-
-
-@pytest.mark.parametrize(
-    ("more", "message"), [({"decoupled": True, "correction": "rate"}, "leave out one"), ({"rho": 0.9}, "unknown key")]
-)
-def test_an_optimiser_that_cannot_be_is_refused(more, message):
-    settings = {"updates": 1, "validate_every": 1, "optimizer": {"name": "adam", "learning_rate": 0.1} | more}
-    with pytest.raises(ReplicationError, match=message):
-        build(TrainingConfig, settings, where="training")
 
 
 def test_what_is_not_set_is_as_in_the_papers():
