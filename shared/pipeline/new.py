@@ -28,7 +28,7 @@ PURPOSES = {
 
 SHAPES: dict[str, dict[str, object]] = {
     "translation": {"task": "swaps", "metric": "nll_per_token", "floor": 1.0, "transformer": True},
-    "classification": {"task": "evidence", "metric": "cross_entropy", "floor": 0.3, "transformer": False},
+    "classification": {"task": "tally", "metric": "cross_entropy", "floor": 0.3, "transformer": False},
     "captioning": {"task": "scenes", "metric": "nll_per_token", "floor": 2.0, "transformer": False},
     "language": {"task": "recall", "metric": "word_perplexity", "floor": 40.0, "transformer": True},
     "sequences": {"task": "copy", "metric": "bits", "floor": 1.0, "transformer": True},

@@ -18,7 +18,7 @@ class Task(NamedTuple):
 
 
 _MAKERS: tuple[Callable[[Any], Corpus], ...] = (
-    translation.adjacent_swap, translation.agreement, sequences.copy, cues.documents, cues.evidence,
+    translation.adjacent_swap, translation.agreement, sequences.copy, cues.documents,
     translation.exchanged_halves, translation.grammar, sets.maxima, sets.mixtures, translation.noisy_swap,
     sequences.pictures, sequences.proteins, sequences.recall, cues.tally,
 )  # fmt: skip

@@ -1,18 +1,16 @@
-"""The generated tasks `evidence`, `tally` and `documents`, whose texts have a class that some of their words decide.
+"""The generated tasks `tally` and `documents`, whose texts have a class that some of their words decide.
 
-In `evidence` and `tally` these are cues, each a key word with a value word, and the values of the relevant keys are the
-class. A key or a value is a meaning with several word forms, of which some are frequent and some are rare. Between a
-key and its value stand fillers alone, which mean nothing. In `documents` one sentence decides, by the order of two
-words.
+In `tally` these are cues, each a key word with a value word, and the values of the relevant keys are the class. A key
+or a value is a meaning with several word forms, of which some are frequent and some are rare. Between a key and its
+value stand fillers alone, which mean nothing. In `documents` one sentence decides, by the order of two words.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import Field, model_validator
@@ -27,14 +25,12 @@ _LEAST = 4  # words of such a sentence: its topic, two values, and its end
 
 Meaning = Sequence[str]
 """The word forms of a key or of a value, the most frequent first."""
-Label = tuple[int, ...]
-"""The number of the value of each relevant key."""
 Drawn = tuple[list[str], list[int]]
 """The words of a text, and the ascending 0-based positions of its relevant keys and of their values."""
 
 
-class Cues(Texts):
-    """Parameters of both tasks.
+class Tally(Texts):
+    """Parameters of `tally`; each relevant key has an answer of its own.
 
     Attributes:
         keys: number of relevant keys.
@@ -44,6 +40,7 @@ class Cues(Texts):
         value_forms: word types of each value.
         fillers: number of meaningless word types.
         gap: largest number of fillers between a key and its value.
+        votes: least and largest number of cues of a relevant key in a text.
         distractors: least and largest number of decoys with a value in a text; a decoy can occur repeatedly.
     """
 
@@ -54,60 +51,23 @@ class Cues(Texts):
     value_forms: int = Field(gt=0)
     fillers: int = Field(gt=0)
     gap: int = Field(ge=0)
+    votes: Numbers
     distractors: Numbers
 
-    @property
-    @abstractmethod
-    def room(self) -> int:
-        """The most words that keys, values and what keeps them apart can take in a text."""
-
     @model_validator(mode="after")
-    def _possible(self) -> Cues:
+    def _possible(self) -> Tally:
         types = (self.keys + self.decoys) * self.key_forms + self.values * self.value_forms + self.fillers
+        room = 2 * (self.keys * self.votes[1] + self.distractors[1])  # of all cues; what stands between them is spare
         if types > len(_STEMS):
             raise ValueError(f"at most {len(_STEMS)} words can be named, not {types}")
         if self.values**self.keys > 1000:
             raise ValueError(f"{self.keys} keys with {self.values} values make more than 1000 classes")
         if self.distractors[1] and not self.decoys:
             raise ValueError("'distractors' need decoys, and there are none")
-        if self.shortest < self.room:
-            raise ValueError(f"keys and values can take {self.room} words, but the shortest text has {self.shortest}")
-        return self
-
-
-class Evidence(Cues):
-    """Parameters of `evidence`; each relevant key occurs once in every text.
-
-    Attributes:
-        bare: least and largest number of values in a text that belong to no key.
-    """
-
-    bare: Numbers
-
-    @property
-    def room(self) -> int:
-        """A bare value needs the fillers that keep it apart from the key before it."""
-        return 2 * (self.keys + self.distractors[1]) + self.bare[1] * (1 + self.gap)
-
-
-class Tally(Cues):
-    """Parameters of `tally`; each relevant key has an answer of its own.
-
-    Attributes:
-        votes: least and largest number of cues of a relevant key in a text.
-    """
-
-    votes: Numbers
-
-    @property
-    def room(self) -> int:
-        """Of all cues; what stands between them is spare."""
-        return 2 * (self.keys * self.votes[1] + self.distractors[1])
-
-    @model_validator(mode="after")
-    def _answered(self) -> Tally:
         if self.votes[0] == 0:
             raise ValueError("'votes' must be at least 1: a key without a cue has no answer")
+        if self.shortest < room:
+            raise ValueError(f"keys and values can take {room} words, but the shortest text has {self.shortest}")
         return self
 
 
@@ -120,36 +80,17 @@ class Words(NamedTuple):
     fillers: list[str]
 
 
-def vocabulary(task: str, parameters: Cues) -> Words:
+def vocabulary(parameters: Tally) -> Words:
     """Return made-up words; their last letters show the role to human readers only.
 
     Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
     """
-    name = namer(_STEMS, task, parameters.seed)
+    name = namer(_STEMS, "tally", parameters.seed)
     return Words(
         keys=[name(parameters.key_forms, "o") for _ in range(parameters.keys)],
         decoys=[name(parameters.key_forms, "a") for _ in range(parameters.decoys)],
         values=[name(parameters.value_forms, "") for _ in range(parameters.values)],
         fillers=name(parameters.fillers, "u"),
-    )
-
-
-def _corpus(task: str, parameters: Cues, draw_text: Callable[[Words, Label, int, random.Random], Drawn]) -> Corpus:
-    """All splits: of every text the words, its class, and the positions of the words that decide it.
-
-    The label has the values of the relevant keys in the order of the keys, each by its most frequent form, joined with
-    ``+``. Lengths are uniform inside a bucket. The numbers of texts of two classes in a split differ by at most 1. No
-    text occurs twice, within a split or in two.
-    """
-    words = vocabulary(task, parameters)
-
-    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
-        text, positions = draw_text(words, wanted.label, rng.randint(wanted.low, wanted.high), rng)
-        named = "+".join(words.values[value][0] for value in wanted.label)
-        return Segment((" ".join(text), named, " ".join(map(str, positions)))), " ".join(text)
-
-    return distinct_texts(
-        task, parameters, draw, [*itertools.product(range(parameters.values), repeat=parameters.keys)]
     )
 
 
@@ -183,55 +124,8 @@ def form(meaning: Meaning, rng: random.Random) -> str:
     return rng.choices(meaning, [1 / rank for rank in range(1, len(meaning) + 1)])[0]
 
 
-def evidence(parameters: Evidence) -> Corpus:
-    """Texts whose class depends on a few of their words, which the context determines; see :func:`_corpus`.
-
-    A fact in a text is a key word followed by a value word; the values of the relevant keys are the class. The same
-    values also follow other keys and occur alone, so the counts of words do not determine the class. The form of every
-    mention of a key or value is drawn independently, so forms do not determine the class.
-
-    A value belongs to the key at most ``gap + 1`` words before it, with only fillers between; bare values have no key
-    within that distance.
-    """
-
-    def draw(words: Words, label: Label, length: int, rng: random.Random) -> Drawn:
-        blocks = _facts(words, label, length, parameters, rng)
-        relevant = set(itertools.chain(*words.keys))
-        return scattered([(block, block[0] in relevant) for block in blocks], length, words.fillers, rng)
-
-    return _corpus("evidence", parameters, draw)
-
-
-def _facts(words: Words, label: Label, length: int, parameters: Evidence, rng: random.Random) -> list[list[str]]:
-    """Return keys with their values, and bare values, in text order; "" is a filler.
-
-    The fillers that separate a bare value from the previous key belong to its block.
-    """
-    gap = parameters.gap
-    decoys = [rng.choice(words.decoys) for _ in range(rng.randint(*parameters.distractors))]
-    facts = [(key, words.values[value]) for key, value in zip(words.keys, label, strict=True)]
-    facts += [(key, rng.choice(words.values)) for key in decoys]
-    bare: list[tuple[Meaning, Meaning]] = [((), rng.choice(words.values)) for _ in range(rng.randint(*parameters.bare))]
-    spare = length - 2 * len(facts) - (1 + gap) * len(bare)
-    items = facts + bare
-    rng.shuffle(items)
-    blocks = []
-    near = 0  # within how many words after the last block its key would claim a value
-    for key, value in items:
-        if key:
-            between = rng.randint(0, min(gap, spare))
-            spare -= between
-            near = gap - between
-            blocks.append([form(key, rng), *[""] * between, form(value, rng)])
-        else:
-            spare += gap - near
-            blocks.append([*[""] * near, form(value, rng)])
-            near = 0
-    return blocks
-
-
 def tally(parameters: Tally) -> Corpus:
-    """Texts whose class is what most of their scattered cues say, for each of a few questions; see :func:`_corpus`.
+    """Texts whose class is what most of their scattered cues say, for each of a few questions.
 
     A cue is a key word followed by a value word. Every relevant key is a question, and its cues vote: the answer is the
     value that follows it more often than any other does. Other keys carry the same values and count for nothing. No
@@ -239,12 +133,19 @@ def tally(parameters: Tally) -> Corpus:
 
     How many cues a key has is uniform inside ``votes``, and what they say is uniform among all choices of which the
     answer has more than any other value. Between a key and its value stand at most ``gap`` words, all fillers.
-    """
 
-    def draw(words: Words, label: Label, length: int, rng: random.Random) -> Drawn:
+    Of every text there are the words, its class, and the positions of the words that decide it. The label has the
+    answers in the order of the keys, each by its most frequent form, joined with ``+``. Lengths are uniform inside a
+    bucket. The numbers of texts of two classes in a split differ by at most 1. No text occurs twice, within a split or
+    in two.
+    """
+    words = vocabulary(parameters)
+
+    def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
+        length = rng.randint(wanted.low, wanted.high)
         cues = [
             (key, words.values[value], True)
-            for key, answer in zip(words.keys, label, strict=True)
+            for key, answer in zip(words.keys, wanted.label, strict=True)
             for value in _votes(answer, parameters, rng)
         ]
         for _ in range(rng.randint(*parameters.distractors)):
@@ -256,9 +157,12 @@ def tally(parameters: Tally) -> Corpus:
             between = rng.randint(0, min(parameters.gap, spare))
             spare -= between
             blocks.append(([form(key, rng), *[""] * between, form(value, rng)], relevant))
-        return scattered(blocks, length, words.fillers, rng)
+        text, positions = scattered(blocks, length, words.fillers, rng)
+        named = "+".join(words.values[value][0] for value in wanted.label)
+        return Segment((" ".join(text), named, " ".join(map(str, positions)))), " ".join(text)
 
-    return _corpus("tally", parameters, draw)
+    labels = [*itertools.product(range(parameters.values), repeat=parameters.keys)]
+    return distinct_texts("tally", parameters, draw, labels)
 
 
 def _votes(answer: int, parameters: Tally, rng: random.Random) -> list[int]:

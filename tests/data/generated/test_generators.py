@@ -20,7 +20,6 @@ def buckets(low, high, test=20, train=60):
 
 
 SWAP = {"seed": 1, "nouns": 5, "adjectives": 4, "others": 3, "splits": buckets(3, 10)}
-CUES = {"seed": 1, "keys": 2, "decoys": 3, "values": 3, "key_forms": 2, "value_forms": 3, "fillers": 12}
 SMALL = {
     "adjacent_swap": SWAP,
     "agreement": {"seed": 1, "places": [-1, 0, 2], "distances": [1, 3], "pronouns": 0.4,
@@ -28,7 +27,6 @@ SMALL = {
     "copy": {"seed": 1, "symbols": 10},
     "documents": {"seed": 1, "keys": 2, "topics": 3, "values": 3, "value_forms": 3, "fillers": 12, "sentences": [1, 4],
                   "splits": buckets(16, 30)},
-    "evidence": CUES | {"gap": 2, "distractors": [1, 3], "bare": [0, 2], "splits": buckets(16, 30)},
     "exchanged_halves": {"seed": 1, "marking": 6, "others": 6, "splits": buckets(3, 10)},
     "grammar": {
         "seed": 1, "start": "S", "splits": buckets(2, 6), "words": {"AND": 1, "N-a": 6, "N-b": 6, "V": 6},
@@ -50,7 +48,8 @@ SMALL = {
     },
     "recall": {"seed": 1, "keys": 4, "values": 3, "fillers": 6, "distances": [3, 20], "filler_share": 0.3,
                "splits": buckets(48, 70, test=10, train=20)},
-    "tally": CUES | {"gap": 1, "votes": [1, 4], "distractors": [0, 2], "splits": buckets(20, 26)},
+    "tally": {"seed": 1, "keys": 2, "decoys": 3, "values": 3, "key_forms": 2, "value_forms": 3, "fillers": 12, "gap": 1,
+              "votes": [1, 4], "distractors": [0, 2], "splits": buckets(20, 26)},
 }  # fmt: skip
 ARRAYS = ("maxima", "mixtures", "pictures")
 TEXTS = [task for task in SMALL if task not in ("copy", "proteins", *ARRAYS)]
@@ -128,13 +127,6 @@ WRONG = [
     ("agreement", {"places": [0]}, "2 words make too few distinct"),
     ("documents", {"sentences": [0, 2]}, "a document without one has no class"),
     ("documents", only(15, 20, 10), "sentences can take 16 words, but the shortest text has 15"),
-    ("evidence", {"fillers": 1442}, "at most 1460 words can be named, not 1461"),
-    ("evidence", {"keys": 7}, "7 keys with 3 values make more than 1000 classes"),
-    ("evidence", {"distractors": [3, 1]}, r"\[3, 1\] is not a range"),
-    ("evidence", {"decoys": 0}, "'distractors' need decoys, and there are none"),
-    ("evidence", only(15, 20, 10), "keys and values can take 16 words, but the shortest text has 15"),
-    ("evidence", {"keys": 1, "key_forms": 1, "value_forms": 1, "distractors": [0, 0], "bare": [0, 0], "gap": 0}
-     | only(2, 2, 4), "too few different texts of 2 to 2 words for the split 'train'; ask for fewer or for longer"),
     ("grammar", {"start": "T"}, "T has neither rules nor words"),
     ("grammar", with_rules(VP={"V": 0.5, "V NP-a": 0.4}), "the probabilities of VP do not sum to 1"),
     ("grammar", with_rules(VP={" ": 1}), "VP has an empty expansion"),
@@ -155,6 +147,12 @@ WRONG = [
     ("recall", {"distances": [3, 48]}, "the shortest text has 48 words, not 49 or more"),
     ("recall", {"keys": 1, "values": 2, "fillers": 1, "distances": [3, 3], "filler_share": 0} | only(12, 12, 9),
      "too few different texts of 12 to 12 words for the split 'train'"),
+    ("tally", {"fillers": 1442}, "at most 1460 words can be named, not 1461"),
+    ("tally", {"keys": 7}, "7 keys with 3 values make more than 1000 classes"),
+    ("tally", {"distractors": [3, 1]}, r"\[3, 1\] is not a range"),
+    ("tally", {"decoys": 0}, "'distractors' need decoys, and there are none"),
+    ("tally", {"keys": 1, "key_forms": 1, "value_forms": 1, "votes": [1, 1], "distractors": [0, 0], "gap": 0}
+     | only(2, 2, 4), "too few different texts of 2 to 2 words for the split 'train'; ask for fewer or for longer"),
     ("tally", {"votes": [0, 2]}, "a key without a cue has no answer"),
     ("tally", {"votes": [1, 5]}, "keys and values can take 24 words, but the shortest text has 20"),
 ]  # fmt: skip

@@ -94,59 +94,6 @@ def test_the_full_stop_is_the_most_frequent_word_of_the_shipped_documents(genera
     assert Counter(words).most_common(1)[0][0] == "."
 
 
-# Evidence
-
-
-def meanings(parameters):
-    """Every word with the part it plays and what it means (the most frequent form; a filler means nothing)."""
-    words = cues.vocabulary("evidence", parameters)
-    parts = {"keys": words.keys, "decoys": words.decoys, "values": words.values}
-    known = {form: (part, forms[0]) for part, own in parts.items() for forms in own for form in forms}
-    return known | dict.fromkeys(words.fillers, ("fillers", ""))
-
-
-def read_evidence(keys, known, reach, text):
-    """The label and the evidence, from left to right: a key claims the next value while it is in reach."""
-    claimed, positions = {}, []
-    waiting = None
-    for i, word in enumerate(text.split()):
-        part, meaning = known[word]
-        if part in ("keys", "decoys"):
-            assert waiting is None or i > waiting[0] + reach
-            waiting = i, meaning
-        elif part == "values" and waiting is not None and i <= waiting[0] + reach:
-            place, key = waiting
-            if key in keys:
-                assert key not in claimed
-                claimed[key] = meaning
-                positions += [place, i]
-            waiting = None
-    return "+".join(claimed[key] for key in keys), " ".join(map(str, positions))
-
-
-def check_evidence(parameters, corpus):
-    """Every text against the rule; the numbers of its parts against the parameters."""
-    known = meanings(parameters)
-    words = cues.vocabulary("evidence", parameters)
-    keys = [forms[0] for forms in words.keys]
-    reach = parameters.gap + 1
-    for segment in itertools.chain(*corpus.values()):
-        text, label, positions = segment.texts
-        assert read_evidence(keys, known, reach, text) == (label, positions)
-        parts = [known[word][0] for word in text.split()]
-        found = Counter(parts)
-        assert found["keys"] == parameters.keys
-        low, high = parameters.distractors
-        assert low <= found["decoys"] <= high
-        low, high = parameters.bare
-        # Each key in reach of a value claims one; the values that are left over are bare, and out of reach.
-        before = [{*parts[max(0, i - reach) : i]} for i, part in enumerate(parts) if part == "values"]
-        near = ["keys" in each or "decoys" in each for each in before]
-        assert near.count(True) == found["keys"] + found["decoys"]
-        assert low <= near.count(False) <= high
-    assert_balanced(corpus, words.values, parameters.keys)
-
-
 # Grammar
 
 
@@ -251,7 +198,7 @@ def test_distances_are_log_uniform_where_no_question_waits_for_another():
 
 def check_tally(parameters, corpus):
     """Every text against the rule, in which the value after a key is the next word that is not a filler."""
-    words = cues.vocabulary("tally", parameters)
+    words = cues.vocabulary(parameters)
     keys = {form: forms[0] for forms in words.keys for form in forms}
     meaning = {form: forms[0] for forms in words.values for form in forms}
     for segment in itertools.chain(*corpus.values()):
@@ -298,14 +245,6 @@ RULES = {
     "documents": Rule(cues.Documents, check_documents, st.builds(
         lambda values, most, more: {"values": values, "sentences": [1, most]} | lengths(4 * most + more),
         st.integers(2, 4), st.integers(1, 4), spare,
-    )),
-    "evidence": Rule(cues.Evidence, check_evidence, st.builds(
-        lambda keys, key_forms, value_forms, gap, distractors, bare, more: {
-            "keys": keys, "key_forms": key_forms, "value_forms": value_forms, "gap": gap, "distractors": distractors,
-            "bare": bare,
-        } | lengths(2 * (keys + distractors[1]) + bare[1] * (gap + 1) + more, 30),
-        st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 4),
-        st.tuples(st.integers(0, 2), st.integers(2, 4)), st.tuples(st.integers(0, 1), st.integers(1, 3)), spare,
     )),
     "grammar": Rule(Grammar, check_grammar, st.just({})),
     "recall": Rule(sequences.Recall, check_recalls, st.builds(
