@@ -211,7 +211,7 @@ class BorrowedConfig(RouteSection):
     def check(self, config: RunConfig, network: type[Strict]) -> None:
         """Refuse settings that are not those of a model of the other paper."""
         where = f"{config.where}.settings, for a model of {self.paper}"
-        build(self.lender(config).MODEL, self.settings, where=where)
+        check_network(self.lender(config), self.settings, config, where)
 
 
 class StudyConfig(RouteSection):
@@ -271,9 +271,14 @@ def check_model(paper: Any, config: RunConfig) -> None:
         config.checked_model(section[1]).check(config, paper.MODEL)
         return
     for where, settings in config.model_sections():
-        network = build(paper.MODEL, settings, where=where)
-        if suits := getattr(paper, "SUITS", None):
-            suits(network, config, where)
+        check_network(paper, settings, config, where)
+
+
+def check_network(paper: Any, settings: Any, config: RunConfig, where: str) -> None:
+    """Check the settings of a network of a paper, and that it suits the rest of a variant."""
+    network = build(paper.MODEL, settings, where=where)
+    if suits := getattr(paper, "SUITS", None):
+        suits(network, config, where)
 
 
 def trains_network(config: RunConfig, paper: Any) -> bool:

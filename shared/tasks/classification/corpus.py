@@ -121,11 +121,6 @@ class PreparedClassification(Prepared):
         paths = (self.folder / name / file for file in TEXTS)
         return tuple(read_lines(path) for path in paths if path.exists())
 
-    def keys(self, name: str) -> list[str] | None:
-        """Where each text of any split comes from, such as ``set/document``, if that is known."""
-        path = self.folder / name / "key.txt"
-        return read_lines(path) if path.exists() else None
-
     def evidence(self, name: str) -> list[list[int]] | None:
         """Per text of ``valid`` or a test split the ascending positions of the words that decide its class, if known.
 
@@ -179,8 +174,6 @@ def prepare(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[st
             "cut_share": float(np.mean((np.array(whole) > np.stack(text.lengths)).any(axis=0))),
             "classes": dict(zip(classes, counts, strict=True)),
         }  # fmt: skip
-        if "key" in columns:
-            write_lines(out / split / "key.txt", columns["key"])
         if split == "train":
             continue
         for file, language in zip(TEXTS, config.texts, strict=False):
@@ -195,7 +188,7 @@ def prepare(config: ClassifiedCorpusConfig, dataset: Path, out: Path) -> dict[st
 def _read(dataset: Path, split: str, config: ClassifiedCorpusConfig) -> dict[str, list[str]]:
     """Language to the lines of a split."""
     evidence = [config.evidence] if config.evidence else []
-    columns = read_columns(dataset, split, [*config.texts, config.label, *evidence], optional=("key",))
+    columns = read_columns(dataset, split, [*config.texts, config.label, *evidence])
     if not columns[config.label]:
         raise ReplicationError(
             f"no texts are left in split '{split}' of {dataset}; check the card, and fetch {dataset.name} again."

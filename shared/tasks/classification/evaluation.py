@@ -63,10 +63,9 @@ def classification_examples(
         log_probs: (E, C) of every class, nats.
         columns: what there is of each text, or None.
     """
-    text, keys = data.split(split), data.keys(split)
+    text = data.split(split)
     predicted = log_probs.argmax(1)
-    known = {} if keys is None else {"key": keys, "set": [key.partition("/")[0] for key in keys]}
-    return records(split, known | {
+    return records(split, {
         "length": np.sum(text.lengths, axis=0).tolist(),
         "label": [data.classes[label] for label in text.labels],
         "predicted": [data.classes[answer] for answer in predicted],

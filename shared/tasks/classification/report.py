@@ -21,7 +21,7 @@ from shared.tasks.classification.figures import CURVES
 ACCURACY = "accuracy"
 DIGITS = 2
 """As the measure has."""
-BY = {"set": "Accuracy by set, %", "label": "Accuracy by class, %", "split": "Accuracy by split, %"}
+BY = {"label": "Accuracy by class, %", "split": "Accuracy by split, %"}
 MOST_COLUMNS = 8
 PAIRED = (
     *("Claim", "Variants", "Texts", "Seed", "Difference, points"),
@@ -36,7 +36,7 @@ PAIRED_EXPLAINED = (
 
 
 def accuracies(runs: Sequence[RunResults]) -> list[Block]:
-    """Accuracy on the test split with its 95 % interval, then by set, by class and by split where there are several.
+    """Accuracy on the test split with its 95 % interval, then by class and by split where there are several.
 
     Args:
         runs: of one task; nothing is shown of those that classify nothing.

@@ -10,7 +10,6 @@ from shared.metrics.registry import corpus_values
 from tests.synthetic_runs import WORDS, write_examples, write_metrics, write_training
 
 CLASSES = ("negative", "neutral", "positive")
-SETS = ("movie", "news")
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,6 @@ class Classifier:
     rows: int = 0
     redundancy: float = 0.1
     task: str = "opinions"
-    sets: bool = True
 
 
 CLASSIFIERS = {
@@ -49,15 +47,13 @@ def build(folder: Path, variants=CLASSIFIERS, *, seeds=(1, 2, 3), texts=150) -> 
 
 
 def example(index, variant, rng):
-    """Texts are the same for every variant; the classes and the sets take turns, the first set twice as often."""
+    """Texts are the same for every variant; the classes take turns."""
     label, right = CLASSES[index % 3], rng.random() < variant.right
     row = {
         "id": f"test-{index}", "split": "test", "length": 10 + index % 20, "label": label,
         "predicted": label if right else CLASSES[(index + 1) % 3], "correct": int(right),
         "cross_entropy": rng.uniform(0.1, 0.5) if right else rng.uniform(1.0, 3.0),
     }  # fmt: skip
-    if variant.sets:
-        row |= {"key": f"{SETS[index % 3 % 2]}/{index}", "set": SETS[index % 3 % 2]}
     if variant.rows:
         row["rows"] = {"focus": 1.0 - variant.redundancy / 2, "penalty": 1.0}
         row["evidence"] = {"mass": rng.uniform(0.3, 0.5), "found": 1, "words": 2, "length": row["length"]}

@@ -92,7 +92,7 @@ def test_every_text_has_the_record_it_has_alone(prepared, tmp_path):
     assert metrics["accuracy"] == pytest.approx(100 * np.mean([e["correct"] for e in examples]))
     assert metrics.keys() >= {"cross_entropy", "redundancy", "focus", "penalty", "deletion_effect"}
     assert "evidence_mass" not in metrics
-    assert examples[0].keys().isdisjoint({"key", "set", "evidence"})
+    assert examples[0].keys().isdisjoint({"evidence"})
 
 
 def test_a_model_that_does_not_attend_has_answers_only(prepared, tmp_path):

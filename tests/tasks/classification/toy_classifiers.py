@@ -14,7 +14,6 @@ from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import Classified, ClassifiedText
 from tests.tasks.in_process import write_columns
 
-SETS = ("films", "shops")
 VOCABULARY, CLASSES = 12, 3
 
 
@@ -56,17 +55,16 @@ def random_texts(count: int, seed: int) -> ClassifiedText:
     return ClassifiedText((RaggedArray.pack(lines),), labels)
 
 
-def write_dataset(folder, keys=True):
-    """Texts of which one word tells the class; films are more often good, shops bad, and the test has a third set."""
+def write_dataset(folder):
+    """Texts of which one word tells the class."""
     choose = random.Random(5)
     for split, count in {"train": 60, "valid": 20, "test": 30, "hard": 10}.items():
-        columns = {name: [] for name in ("text", "label", "evidence", "key")}
-        for i in range(count):
-            group = choose.choice(SETS if split == "train" else (*SETS, "books"))
-            label = choose.choices(("bad", "good"), (1, 3) if group == "films" else (2, 1))[0]
+        columns = {name: [] for name in ("text", "label", "evidence")}
+        for _ in range(count):
+            label = choose.choice(("bad", "good"))
             line = [f"w{choose.randrange(12)}" for _ in range(choose.randrange(5, 9))]
             place = choose.randrange(len(line))
             line[place] = label[::-1]
-            for column, value in zip(columns.values(), (" ".join(line), label, place, f"{group}/{i}"), strict=True):
+            for column, value in zip(columns.values(), (" ".join(line), label, place), strict=True):
                 column.append(value)
-        write_columns(folder, split, **{name: column for name, column in columns.items() if keys or name != "key"})
+        write_columns(folder, split, **columns)
