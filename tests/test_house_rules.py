@@ -319,12 +319,7 @@ def texts() -> list[Path]:
 
 
 def test_the_marks_of_one_machine_are_recognised() -> None:
-    for parts in (
-        ["open('", "work", "data')"],
-        ["..", "shared"],
-        ["", "root", ""],
-        ["at ", "home", "someone"],
-    ):
+    for parts in (["open('", "work", "data')"], ["..", "shared"], ["", "root", ""], ["at ", "home", "someone"]):
         assert PLACES.search("/".join(parts))
     assert not PLACES.search("from shared.attention, the framework, the root and a home, ../other/shared")
 

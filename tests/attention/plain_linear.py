@@ -3,17 +3,12 @@
 import pytest
 import torch
 
-from shared.attention.linear import (
-    State,
-    chunkwise_linear_attention,
-    parallel_linear_attention,
-    recurrent_linear_attention,
-)
+from shared.attention import linear
 
 B, H, T, C, V = 2, 3, 7, 4, 5
 F64 = torch.float64
 EXACT = {"atol": 1e-11, "rtol": 1e-11}
-FORMS = [parallel_linear_attention, chunkwise_linear_attention, recurrent_linear_attention]
+FORMS = [linear.parallel_linear_attention, linear.chunkwise_linear_attention, linear.recurrent_linear_attention]
 
 forms = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__.split("_")[0])
 scaled = pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
@@ -28,4 +23,4 @@ def parts(scaled=False, *, positions=T, dtype=F64):
 
 
 def earlier(scaled=False, dtype=F64):
-    return State(torch.rand(B, H, C, V + 1, dtype=dtype), torch.randn(B, H, dtype=dtype) if scaled else None)
+    return linear.State(torch.rand(B, H, C, V + 1, dtype=dtype), torch.randn(B, H, dtype=dtype) if scaled else None)

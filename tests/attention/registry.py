@@ -15,30 +15,14 @@ from torch.nn import functional
 
 from replications.self_attentive.model import StructuredSelfAttention
 from replications.show_attend_tell.attention import HardAttention, Image, SoftAttention
+from shared.attention import alignments, relative
 from shared.attention.additive import AdditiveAttention
-from shared.attention.alignments import (
-    Alignment,
-    ConcatScore,
-    DotScore,
-    GeneralScore,
-    GlobalAlignment,
-    LocalMonotonic,
-    LocalPredictive,
-    LocationScore,
-    Score,
-)
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import EluPlusOne, FeatureMap, ReLU
 from shared.attention.linear import chunkwise_linear_attention, linear_attention
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_weights, lsh_buckets
 from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
-from shared.attention.relative import (
-    GlobalBiases,
-    LearnedDistances,
-    ProjectedDistances,
-    RelativeMultiHeadAttention,
-)
 from shared.attention.scaled_dot_product import attend, causal_mask
 from shared.attention.softmax import masked_softmax
 from shared.attention.twins import plain_equations
@@ -99,7 +83,7 @@ def unit_values(like: Tensor) -> Tensor:
 class ScoredAlignment(nn.Module):
     """A score and an alignment together (Luong et al. 2015)."""
 
-    def __init__(self, score: Score, alignment: Alignment) -> None:
+    def __init__(self, score: alignments.Score, alignment: alignments.Alignment) -> None:
         super().__init__()
         self.score, self.alignment = score, alignment
 
@@ -109,26 +93,27 @@ class ScoredAlignment(nn.Module):
         return self.alignment(self.score, queries, keys, annotations, mask, positions)  # type: ignore[no-any-return]
 
 
-def _pair(score: Callable[[int, int], Score], alignment: Callable[[int], Alignment]) -> Attention:
+def _pair(score: Callable[[int, int], alignments.Score], alignment: Callable[[int], alignments.Alignment]) -> Attention:
     """The registry's entry of a score and an alignment, by what they are built from."""
     kind = alignment(1)
     return Attention(
         build=lambda n, m: ScoredAlignment(score(n, m), alignment(n)),
         weights=lambda module, queries, annotations, mask: module(queries, annotations, mask)[1],
-        sums_to_one=not isinstance(kind, LocalPredictive),
-        equivariant=isinstance(kind, GlobalAlignment) and not isinstance(score(1, 1), LocationScore),
+        sums_to_one=not isinstance(kind, alignments.LocalPredictive),
+        equivariant=isinstance(kind, alignments.GlobalAlignment)
+        and not isinstance(score(1, 1), alignments.LocationScore),
     )
 
 
-_SCORES: dict[str, Callable[[int, int], Score]] = {
-    "dot": lambda n, m: DotScore(),
-    "general": lambda n, m: GeneralScore(query_size=n, key_size=m),
-    "concat": lambda n, m: ConcatScore(query_size=n, key_size=m, alignment_size=5),
+_SCORES: dict[str, Callable[[int, int], alignments.Score]] = {
+    "dot": lambda n, m: alignments.DotScore(),
+    "general": lambda n, m: alignments.GeneralScore(query_size=n, key_size=m),
+    "concat": lambda n, m: alignments.ConcatScore(query_size=n, key_size=m, alignment_size=5),
 }
-_ALIGNMENTS: dict[str, Callable[[int], Alignment]] = {
-    "global": lambda n: GlobalAlignment(),
-    "local-m": lambda n: LocalMonotonic(window=1),
-    "local-p": lambda n: LocalPredictive(window=1, size=n),
+_ALIGNMENTS: dict[str, Callable[[int], alignments.Alignment]] = {
+    "global": lambda n: alignments.GlobalAlignment(),
+    "local-m": lambda n: alignments.LocalMonotonic(window=1),
+    "local-p": lambda n: alignments.LocalPredictive(window=1, size=n),
 }
 
 
@@ -157,16 +142,16 @@ def _relative(positions: Callable[[int], nn.Module], *, biases: bool) -> Attenti
     """Attention by distance, without a memory: the mean of its heads' weights."""
 
     def weights(module: nn.Module, queries: Tensor, annotations: Tensor, mask: Tensor) -> Tensor:
-        assert isinstance(module, RelativeMultiHeadAttention)
+        assert isinstance(module, relative.RelativeMultiHeadAttention)
         encodings = torch.eye(annotations.size(2), dtype=annotations.dtype)  # any will do
         p = module.positions(encodings, annotations.size(1))
         heads: Tensor = module(queries, module.project(annotations), p, mask=mask.unsqueeze(1), weights=True)[1]
         return heads.mean(1)
 
     def build(n: int, m: int) -> nn.Module:
-        return RelativeMultiHeadAttention(
+        return relative.RelativeMultiHeadAttention(
             width=n, heads=2, key_size=3, positions=positions(n),
-            biases=GlobalBiases(heads=2, key_size=3) if biases else None,
+            biases=relative.GlobalBiases(heads=2, key_size=3) if biases else None,
         )  # fmt: skip
 
     return Attention(build=build, weights=weights, causal=True)
@@ -285,9 +270,9 @@ ATTENTIONS: dict[str, Attention] = {
     ),
     "multi-head": _multi_head(causal=False),
     "causal multi-head": _multi_head(causal=True),
-    "Transformer-XL": _relative(lambda n: ProjectedDistances(width=n, heads=2, key_size=3), biases=True),
-    "Shaw": _relative(lambda n: LearnedDistances(largest=2, key_size=3), biases=False),
-    "global location": _pair(lambda n, m: LocationScore(query_size=n, positions=5), _ALIGNMENTS["global"]),
+    "Transformer-XL": _relative(lambda n: relative.ProjectedDistances(width=n, heads=2, key_size=3), biases=True),
+    "Shaw": _relative(lambda n: relative.LearnedDistances(largest=2, key_size=3), biases=False),
+    "global location": _pair(lambda n, m: alignments.LocationScore(query_size=n, positions=5), _ALIGNMENTS["global"]),
     **{
         f"{where} {what}": _pair(score, alignment)
         for where, alignment in _ALIGNMENTS.items()

@@ -64,11 +64,7 @@ def test_a_monotonic_window_follows_the_target_and_stays_at_the_last_word():
         [0, 0, third, third, third, 0],
         *[[0, 0, 0, half, half, 0]] * 3,
     ]
-    assert three == [
-        [half, half, 0, 0, 0, 0],
-        [third, third, third, 0, 0, 0],
-        *[[0, half, half, 0, 0, 0]] * 5,
-    ]
+    assert three == [[half, half, 0, 0, 0, 0], [third, third, third, 0, 0, 0], *[[0, half, half, 0, 0, 0]] * 5]
     assert one == [[1, 0, 0, 0, 0, 0]] * 7
 
 

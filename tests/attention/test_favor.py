@@ -14,21 +14,7 @@ from scipy import stats
 from torch.nn import functional
 
 from replications.performer.kernel_error import expected_kernel, kernel_mse
-from shared.attention.favor import (
-    KEY_SCALE,
-    LEAST_QUERY,
-    QUERY_SCALE,
-    GeneralizedFeatures,
-    SoftmaxFeatures,
-    orthogonal_blocks,
-    random_projections,
-)
-from shared.attention.linear import (
-    chunkwise_linear_attention,
-    linear_attention,
-    parallel_linear_attention,
-    recurrent_linear_attention,
-)
+from shared.attention import favor, linear
 from shared.attention.scaled_dot_product import attend
 from tests.attention.plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, plain_features, softmax_map
 
@@ -46,7 +32,7 @@ def worst_p(samples, distribution):
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_orthogonal_blocks_are_orthogonal(size):
-    matrices = orthogonal_blocks(7, size)
+    matrices = favor.orthogonal_blocks(7, size)
     torch.testing.assert_close(matrices @ matrices.mT, torch.eye(size).expand(7, -1, -1), atol=1e-5, rtol=0)
 
 
@@ -54,7 +40,7 @@ def test_orthogonal_blocks_are_orthogonal(size):
 def test_they_are_uniform_and_what_a_qr_decomposition_gives_is_not(corrected, uniform):
     """Entries of a uniform unit vector are distributed as a beta; and a rotated matrix as the matrix itself."""
     size = 4
-    matrices, others = orthogonal_blocks(8000, size, corrected=corrected).split(4000)
+    matrices, others = favor.orthogonal_blocks(8000, size, corrected=corrected).split(4000)
     beta = stats.beta((size - 1) / 2, (size - 1) / 2, loc=-1, scale=2).cdf
     rotated = torch.linalg.qr(torch.randn(size, size))[0] @ others
     traces = [x.diagonal(dim1=1, dim2=2).sum(1).numpy() for x in (matrices, rotated)]
@@ -64,7 +50,7 @@ def test_they_are_uniform_and_what_a_qr_decomposition_gives_is_not(corrected, un
 
 def test_their_eigenvalues_are_those_of_uniform_matrices():
     """E (tr Q)^2 = E tr Q^2 = 1 and E tr Q = 0 (Diaconis and Shahshahani 1994)."""
-    matrices = orthogonal_blocks(20_000, 5)
+    matrices = favor.orthogonal_blocks(20_000, 5)
     trace, of_square = (x.diagonal(dim1=1, dim2=2).sum(1) for x in (matrices, matrices @ matrices))
     for x, expected in ((trace, 0), (trace.square(), 1), (of_square, 1)):
         assert abs(x.mean() - expected) < 4 * x.std() / math.sqrt(len(x))
@@ -73,17 +59,17 @@ def test_their_eigenvalues_are_those_of_uniform_matrices():
 @directions
 def test_each_projection_alone_is_gaussian_and_norms_may_be_fixed(directions):
     size, blocks = 4, 4000
-    w = random_projections(blocks * size, size, directions=directions)
+    w = favor.random_projections(blocks * size, size, directions=directions)
     along = (w @ functional.normalize(torch.tensor([1.0, 2.0, -3.0, 0.5]), dim=0)).view(blocks, size)
     lengths = w.square().sum(1).view(blocks, size)
     assert worst_p(along.numpy(), stats.norm.cdf) > 1e-4
     assert worst_p(lengths.numpy(), stats.chi2(size).cdf) > 1e-4
-    fixed = random_projections(10, size, directions=directions, norms="sqrt")
+    fixed = favor.random_projections(10, size, directions=directions, norms="sqrt")
     torch.testing.assert_close(fixed.norm(dim=1), torch.full((10,), 2.0))
 
 
 def test_projections_are_orthogonal_within_blocks_of_k_only():
-    w = functional.normalize(random_projections(K + 3, K), dim=1)
+    w = functional.normalize(favor.random_projections(K + 3, K), dim=1)
     products = (w @ w.T - torch.eye(K + 3)).abs()
     assert products[:K, :K].max() < 1e-5
     assert products[K:, K:].max() < 1e-5
@@ -107,7 +93,7 @@ def test_their_gradients_are_too_though_the_scale_has_none(estimator):
     assert not log_scale.requires_grad
     cotangent = torch.randn_like(values)
     expected = torch.autograd.grad((plain_features(features, x) * cotangent).sum(), x)
-    scale = 1 if estimator == "trigonometric" else KEY_SCALE
+    scale = 1 if estimator == "trigonometric" else favor.KEY_SCALE
     found = torch.autograd.grad((values / scale * log_scale.exp().unsqueeze(-1) * cotangent).sum(), x)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
 
@@ -151,16 +137,16 @@ def test_no_feature_overflows(estimator, scale, seed, dtype):
         assert torch.equal(queries, values)
     else:
         assert values.min() >= 0
-        assert torch.equal(values.amax(-1), torch.full((B, H, T), KEY_SCALE, dtype=dtype))
-        assert queries.min() >= LEAST_QUERY
-        assert torch.equal(queries.amax(-1), torch.full((B, H, T), QUERY_SCALE, dtype=dtype))
+        assert torch.equal(values.amax(-1), torch.full((B, H, T), favor.KEY_SCALE, dtype=dtype))
+        assert queries.min() >= favor.LEAST_QUERY
+        assert torch.equal(queries.amax(-1), torch.full((B, H, T), favor.QUERY_SCALE, dtype=dtype))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
 def test_scales_change_no_bit_of_features_that_are_not_small(estimator):
     features, x = softmax_map(estimator, torch.float32), 3 * torch.randn(T, K)
-    assert torch.equal(features.queries(x), features(x).values * QUERY_SCALE)
-    assert torch.equal(features.keys(x).values, features(x).values * KEY_SCALE)
+    assert torch.equal(features.queries(x), features(x).values * favor.QUERY_SCALE)
+    assert torch.equal(features.keys(x).values, features(x).values * favor.KEY_SCALE)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
@@ -194,7 +180,7 @@ def test_projections_are_not_rounded_under_autocast_nor_of_narrow_inputs(estimat
     torch.testing.assert_close(features(narrow).values.float(), features(narrow.float()).values, atol=0.005, rtol=0)
 
 
-@pytest.mark.parametrize("kind", [SoftmaxFeatures, GeneralizedFeatures])
+@pytest.mark.parametrize("kind", [favor.SoftmaxFeatures, favor.GeneralizedFeatures])
 def test_projections_stay_until_they_are_redrawn_and_checkpoints_have_them(kind):
     features, x = kind(key_size=K, projections=P), torch.randn(3, K)
     before, w = features.queries(x), features.w.clone()
@@ -213,7 +199,7 @@ def test_projections_stay_until_they_are_redrawn_and_checkpoints_have_them(kind)
 
 @pytest.mark.parametrize("f", [functional.relu, torch.square])
 def test_generalized_features_are_f_of_projections(f):
-    features, (x, _, _) = GeneralizedFeatures(key_size=K, projections=P, f=f, epsilon=0.1).double(), inputs()
+    features, (x, _, _) = favor.GeneralizedFeatures(key_size=K, projections=P, f=f, epsilon=0.1).double(), inputs()
     expected = f(x @ features.w.T * K**-0.25) + 0.1
     torch.testing.assert_close(features.queries(x), expected)
     torch.testing.assert_close(features.keys(x).values, expected)
@@ -228,7 +214,9 @@ def test_products_of_relu_features_are_the_arc_cosine_kernel_on_average(directio
     """|x| |y| (sin θ + (π - θ) cos θ) / 2π (Cho and Saul 2009)."""
     draws = 160_000
     x, y = torch.randn(2, K, dtype=F64)
-    features = GeneralizedFeatures(key_size=K, projections=draws, epsilon=0, directions=directions, scale=1.0).double()
+    features = favor.GeneralizedFeatures(
+        key_size=K, projections=draws, epsilon=0, directions=directions, scale=1.0
+    ).double()
     theta = math.acos(functional.cosine_similarity(x, y, dim=0))
     expected = x.norm() * y.norm() * (math.sin(theta) + (math.pi - theta) * math.cos(theta)) / (2 * math.pi)
     products = (features.queries(x) * features.keys(y).values).view(-1, K).mean(1)  # one of each block
@@ -236,9 +224,9 @@ def test_products_of_relu_features_are_the_arc_cosine_kernel_on_average(directio
 
 
 CAUSAL = {
-    "chunkwise": lambda *inputs, **others: chunkwise_linear_attention(*inputs, chunk=16, **others)[0],
-    "parallel": lambda *inputs, **others: parallel_linear_attention(*inputs, **others)[0],
-    "recurrent": lambda *inputs, **others: recurrent_linear_attention(*inputs, **others)[0],
+    "chunkwise": lambda *inputs, **others: linear.chunkwise_linear_attention(*inputs, chunk=16, **others)[0],
+    "parallel": lambda *inputs, **others: linear.parallel_linear_attention(*inputs, **others)[0],
+    "recurrent": lambda *inputs, **others: linear.recurrent_linear_attention(*inputs, **others)[0],
 }
 forms = pytest.mark.parametrize("form", CAUSAL.values(), ids=CAUSAL)
 
@@ -294,7 +282,9 @@ def test_causal_attention_is_right_for_queries_and_keys_of_large_norm(estimator,
 def test_attention_is_the_softmax_in_the_limit(estimator):
     q, k, v = inputs(0.4)
     expected = attend(q, k, v)
-    few, enough = (attention(linear_attention, softmax_map(estimator, projections=p), q, k, v) for p in (32, 32_000))
+    few, enough = (
+        attention(linear.linear_attention, softmax_map(estimator, projections=p), q, k, v) for p in (32, 32_000)
+    )
     error = (enough - expected).square().mean()
     assert error < (few - expected).square().mean() / 50
     assert error < 1e-3 * expected.square().mean()

@@ -6,15 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-from shared.attention import linear_chunks
+from shared.attention import linear, linear_chunks
 from shared.attention.feature_maps import Features
-from shared.attention.linear import (
-    chunkwise_linear_attention,
-    linear_attention,
-    parallel_linear_attention,
-    read,
-    summarize,
-)
 from shared.metrics.peak_memory import peak_memory
 from tests.attention.plain_linear import EXACT, F64, FORMS, B, C, H, T, V, earlier, forms, parts, scaled
 
@@ -44,7 +37,7 @@ def test_forms_agree_in_values_states_and_gradients(scaled, dtype, tolerance, po
     weights = torch.randn(B, H, positions, V, dtype=dtype), torch.randn(B, H, C, V + 1, dtype=dtype)
     found = []
     for form in FORMS:
-        changes = {"chunk": chunk} if form is chunkwise_linear_attention else {}
+        changes = {"chunk": chunk} if form is linear.chunkwise_linear_attention else {}
         out, (sums, peak) = form(q, k, v, log_scale=log_scale, state=state, **changes)
         assert out.dtype == sums.dtype == dtype
         gradients = torch.autograd.grad((out, sums), inputs, weights)
@@ -63,7 +56,9 @@ def test_where_only_one_result_is_used_the_gradient_is_right_too():
             out, state = form(q, k, v)
             return torch.autograd.grad((out, state.sums)[n].square().sum(), k)[0]
 
-        torch.testing.assert_close(used(chunkwise_linear_attention), used(parallel_linear_attention), **EXACT)
+        torch.testing.assert_close(
+            used(linear.chunkwise_linear_attention), used(linear.parallel_linear_attention), **EXACT
+        )
 
 
 # What is seen
@@ -84,8 +79,8 @@ def test_padding_counts_nothing_wherever_it_stands(form, scaled, words, seed):
     expected, same = form(q[:, :, real], k[:, :, real], 7 * v[:, :, real], **short)
     torch.testing.assert_close(found[:, :, real], expected, **EXACT)
     torch.testing.assert_close(tuple(state)[: 1 + scaled], tuple(same)[: 1 + scaled], **EXACT)
-    everywhere = linear_attention(q, masked, v, log_scale=log_scale)
-    torch.testing.assert_close(everywhere, linear_attention(q, k[:, :, real], v[:, :, real], **short), **EXACT)
+    everywhere = linear.linear_attention(q, masked, v, log_scale=log_scale)
+    torch.testing.assert_close(everywhere, linear.linear_attention(q, k[:, :, real], v[:, :, real], **short), **EXACT)
 
 
 # States
@@ -118,10 +113,10 @@ def test_segments_in_turn_are_one_pass(form, scaled, sizes, seed):
 def test_a_state_is_read_as_the_keys_it_was_made_of(scaled):
     (q, k, v), scales = parts(scaled)
     head, tail = ({name: x[:, :, part] for name, x in scales.items()} for part in (slice(3), slice(3, None)))
-    first = summarize(k[:, :, :3], v[:, :, :3], **head)
+    first = linear.summarize(k[:, :, :3], v[:, :, :3], **head)
     kept = [x.clone() for x in first if x is not None]
-    state = summarize(k[:, :, 3:], v[:, :, 3:], **tail, state=first)
-    torch.testing.assert_close(read(q, state), linear_attention(q, k, v, **scales), **EXACT)
+    state = linear.summarize(k[:, :, 3:], v[:, :, 3:], **tail, state=first)
+    torch.testing.assert_close(linear.read(q, state), linear.linear_attention(q, k, v, **scales), **EXACT)
     assert all(torch.equal(x, y) for x, y in zip(first, kept, strict=False))  # it may be gone on from again
 
 
@@ -169,16 +164,18 @@ def test_sums_are_kept_in_float32(form, dtype):
     assert state.sums.dtype == torch.float32
     assert out.dtype == dtype
     assert torch.equal(out, exact.to(dtype))
-    assert torch.equal(linear_attention(q, k, v), linear_attention(*(x.double() for x in (q, k, v))).to(dtype))
+    assert torch.equal(
+        linear.linear_attention(q, k, v), linear.linear_attention(*(x.double() for x in (q, k, v))).to(dtype)
+    )
 
 
-@pytest.mark.parametrize("form", [*FORMS, linear_attention])
+@pytest.mark.parametrize("form", [*FORMS, linear.linear_attention])
 def test_autocast_does_not_reach_in(form):
     (q, k, v), _ = parts(dtype=torch.float32)
 
     def run():
         result = form(q.requires_grad_(), k, v)
-        return result if form is linear_attention else result[0]
+        return result if form is linear.linear_attention else result[0]
 
     def gradient(out):
         return torch.autograd.grad(out.square().sum(), q)[0]
@@ -192,7 +189,7 @@ def test_autocast_does_not_reach_in(form):
 
 def test_autocast_does_not_reach_into_a_backward_pass_inside_it():
     (q, k, v), _ = parts(dtype=torch.float32)
-    out, _ = chunkwise_linear_attention(q, k, v.requires_grad_())
+    out, _ = linear.chunkwise_linear_attention(q, k, v.requires_grad_())
     (expected,) = torch.autograd.grad(out.sum(), v, retain_graph=True)
     with torch.autocast("cpu", torch.bfloat16):
         (found,) = torch.autograd.grad(out.sum(), v)
@@ -211,7 +208,7 @@ def test_another_position_takes_the_memory_of_its_results_alone(scaled, monkeypa
         inputs, cotangent = [x.requires_grad_() for x in (q, k, v)], torch.ones_like(v)
         return peak_memory(
             lambda: torch.autograd.grad(
-                chunkwise_linear_attention(*inputs, **scales)[0], inputs, cotangent, retain_graph=True
+                linear.chunkwise_linear_attention(*inputs, **scales)[0], inputs, cotangent, retain_graph=True
             )
         )
 
@@ -227,7 +224,7 @@ def test_work_grows_in_proportion_to_length():
     def work(positions):
         (q, k, v), _ = parts(positions=positions, dtype=torch.float32)
         with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.baddbmm_: products}) as counter:
-            out, _ = chunkwise_linear_attention(q.requires_grad_(), k.requires_grad_(), v.requires_grad_())
+            out, _ = linear.chunkwise_linear_attention(q.requires_grad_(), k.requires_grad_(), v.requires_grad_())
             out.sum().backward()
         return counter.get_total_flops()
 

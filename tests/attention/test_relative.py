@@ -3,13 +3,7 @@
 import pytest
 import torch
 
-from shared.attention.relative import (
-    GlobalBiases,
-    LearnedDistances,
-    ProjectedDistances,
-    RelativeMultiHeadAttention,
-    memory_mask,
-)
+from shared.attention import relative
 from tests.checklist import spread
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
@@ -23,13 +17,13 @@ schemes = pytest.mark.parametrize("scheme", SCHEMES)
 def attention(scheme="Transformer-XL"):
     """A module with weights large enough to matter."""
     if scheme == "Shaw":
-        parts = {"positions": LearnedDistances(largest=LARGEST, key_size=K), "biases": None}
+        parts = {"positions": relative.LearnedDistances(largest=LARGEST, key_size=K), "biases": None}
     else:
         parts = {
-            "positions": ProjectedDistances(width=D, heads=H, key_size=K),
-            "biases": GlobalBiases(heads=H, key_size=K),
+            "positions": relative.ProjectedDistances(width=D, heads=H, key_size=K),
+            "biases": relative.GlobalBiases(heads=H, key_size=K),
         }
-    return spread(RelativeMultiHeadAttention(width=D, heads=H, key_size=K, **parts), 1.0)
+    return spread(relative.RelativeMultiHeadAttention(width=D, heads=H, key_size=K, **parts), 1.0)
 
 
 def encodings(count, dtype=F64):
@@ -45,22 +39,22 @@ def attended(module, x, queries, *, clamp=100, **others):
 
 
 def test_masks_by_hand():
-    assert memory_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
-    assert memory_mask(2, 4, window=2).tolist() == [[False, True, True, False], [False, False, True, True]]
-    assert memory_mask(2, 2, window=1).tolist() == [[True, False], [False, True]]
-    assert memory_mask(2, 4, device=torch.device("meta")).is_meta
+    assert relative.memory_mask(2, 4).tolist() == [[True, True, True, False], [True, True, True, True]]
+    assert relative.memory_mask(2, 4, window=2).tolist() == [[False, True, True, False], [False, False, True, True]]
+    assert relative.memory_mask(2, 2, window=1).tolist() == [[True, False], [False, True]]
+    assert relative.memory_mask(2, 4, device=torch.device("meta")).is_meta
 
 
 @schemes
 def test_paths_of_the_module_agree(scheme):
     module, x = attention(scheme), torch.randn(B, S, D, dtype=F64)
     everywhere = torch.ones(Q, S, dtype=torch.bool)
-    for mask in (None, memory_mask(Q, S, window=3), torch.rand(B, 1, S) < 0.7, everywhere):
+    for mask in (None, relative.memory_mask(Q, S, window=3), torch.rand(B, 1, S) < 0.7, everywhere):
         expected, a = attended(module, x, Q, mask=mask, weights=True)
         assert a.shape == (B, H, Q, S)
         with torch.no_grad():
             torch.testing.assert_close(attended(module, x, Q, mask=mask)[0], expected, **EXACT)
-        seen = memory_mask(Q, S) if mask is None else memory_mask(Q, S) & mask
+        seen = relative.memory_mask(Q, S) if mask is None else relative.memory_mask(Q, S) & mask
         seen = seen.expand(B, Q, S)
         assert ((a > 0) == seen.unsqueeze(1)).all()
         torch.testing.assert_close(a.sum(-1)[:, 0], seen.any(-1).to(F64), **EXACT)

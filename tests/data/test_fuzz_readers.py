@@ -15,27 +15,10 @@ from shared.data.generated.scenes import SIDE
 from shared.data.photos import PhotoSplit
 from shared.data.readers import read
 from shared.data.splits import Segment, hashed_split, tidy, write_corpus
-from tests.data.odd import (
-    EXAMPLES,
-    HIDDEN,
-    LINE,
-    NAME,
-    SPLITS,
-    WORD,
-    archive,
-    bible,
-    cifar,
-    described,
-    encoded,
-    folder,
-    idx,
-    packed,
-    sentence_of,
-    texts,
-)
+from tests.data import odd
 from tests.inputs.raw_data import CASES
 
-FLAT = LINE.map(lambda text: text.replace("\r", ""))
+FLAT = odd.LINE.map(lambda text: text.replace("\r", ""))
 FIELD = FLAT.map(lambda text: text.replace("\t", " "))
 
 
@@ -47,7 +30,7 @@ def read_all(*arguments):
 
 def whole(draw, lines):
     """The bytes of lines, of which an empty last one has an end."""
-    content, found = draw(texts(lines))
+    content, found = draw(odd.texts(lines))
     return content if found == lines else "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -60,23 +43,23 @@ def sgml(lines, draw):
     return "<doc>\n" + "".join(f"{begin}{space}{line}{space}</seg>{between}\n" for line in escaped) + "</doc>\n"
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.lists(st.tuples(FLAT, FLAT), min_size=1, max_size=5), st.data())
 def test_parallel_texts_stay_beside_each_other(pairs, data):
     options, skip = {"parts": {"train": [{"a": "a", "b": "b"}]}}, data.draw(st.booleans())
-    with folder() as raw:
+    with odd.folder() as raw:
         for language, lines in zip("ab", zip(*pairs, strict=True), strict=True):
             form = data.draw(st.sampled_from(["txt", "txt.xz", "sgm", "XML", "sgm.xz", "tags"]))
             options["parts"]["train"][0][language] = f"{language}.{form}"
             path = raw / f"{language}.{form}"
             if form.lower() in ("sgm", "xml", "sgm.xz"):
-                path.write_bytes(packed(sgml(lines, data.draw).encode(), path))
+                path.write_bytes(odd.packed(sgml(lines, data.draw).encode(), path))
                 continue
             if form == "tags":
                 assume(not any(re.match(r"\s*</?\w", line) for line in lines))
                 notes = data.draw(st.sampled_from([["<url>a</url>"], [" <talkid>1</talkid>", "<keywords>é"], []]))
                 lines = [*notes, *lines, *notes]
-            path.write_bytes(packed(whole(data.draw, [*lines]), path))
+            path.write_bytes(odd.packed(whole(data.draw, [*lines]), path))
         found = read_all("parallel", raw, ["b", "a"], options | {"skip_incomplete": skip})["train"]
         pairs = [(one.strip(), other.strip()) for one, other in pairs]
         kept = [pair for pair in pairs if all(pair) or not skip]
@@ -88,7 +71,7 @@ def test_parallel_texts_stay_beside_each_other(pairs, data):
         short = whole(data.draw, [*(one for one, _ in pairs), "more"])
         (raw / "more").write_bytes(short)
         options["parts"]["train"][0]["a"] = "more"
-        assert "do not have equally many segments" in sentence_of(read_all, "parallel", raw, ["a", "b"], options)
+        assert "do not have equally many segments" in odd.sentence_of(read_all, "parallel", raw, ["a", "b"], options)
 
 
 LABEL = st.sampled_from(["0", "1", "pos", "very good", "é", "e\u0301", "NaN", "²", "<unk>", "1.0"])
@@ -100,11 +83,11 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(RECORDS, st.sampled_from(["jsonl", "jsonl.xz", "tab", "txt", "folder"]), st.data())
 def test_labelled_texts_keep_their_class(rows, form, data):
     draw = data.draw
-    with folder() as raw:
+    with odd.folder() as raw:
         path = raw / (form if form == "folder" else f"a.{form}")
         if form == "folder":
             rows = [(f"n{label}", text) for label, text in rows]
@@ -112,7 +95,7 @@ def test_labelled_texts_keep_their_class(rows, form, data):
                 (path / label).mkdir(parents=True, exist_ok=True)
                 name = draw(st.sampled_from(["{}.txt", "{}_7.txt", "{}.TXT", "{} ².txt"])).format(number)
                 (path / label / name).write_bytes(("\ufeff" * draw(st.booleans()) + text).encode())
-            for name in draw(st.lists(HIDDEN, max_size=2, unique=True)):
+            for name in draw(st.lists(odd.HIDDEN, max_size=2, unique=True)):
                 (path / name).mkdir()
                 (path / name / "1.txt").write_text("hidden")
                 (path / rows[0][0] / name).touch()
@@ -126,7 +109,7 @@ def test_labelled_texts_keep_their_class(rows, form, data):
             path.write_bytes(whole(draw, [" ".join(row) for row in rows]))
         else:
             lines = [json.dumps({"text": t, "label": c, "text2": 1}, ensure_ascii=draw(st.booleans())) for c, t in rows]
-            path.write_bytes(packed(whole(draw, lines), path))
+            path.write_bytes(odd.packed(whole(draw, lines), path))
         options = {"parts": {"train": ["none", path.name]}}
         found = read_all("labelled", raw, ["text", "label"], options)["train"]
         expected = [(re.sub(r"(?i)<br\s*/?>", " ", text), label) for label, text in rows]
@@ -138,17 +121,17 @@ def test_labelled_texts_keep_their_class(rows, form, data):
         assert len(homes) == len({text for text, _ in expected})
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(RECORDS, st.data())
 def test_a_broken_record_is_said_with_its_line(rows, data):
     labels = {label: label for label, _ in rows} | {"0": "0"}
     options = {"parts": {"train": ["a"]}, "labels": labels}
-    with folder() as raw:
+    with odd.folder() as raw:
         lines = [json.dumps({"text": text, "label": label}) for label, text in rows]
         lines.append(data.draw(st.sampled_from(BROKEN)))
         options["parts"]["train"] = ["a.json"]
         (raw / "a.json").write_bytes(whole(data.draw, [*lines, "{}"]))
-        said = sentence_of(read_all, "labelled", raw, ["text", "label"], options)
+        said = odd.sentence_of(read_all, "labelled", raw, ["text", "label"], options)
         assert re.match(rf"a\.json, line {len(lines)}\b", said)
         lines = [" ".join((label.replace(" ", "_"), text)) for label, text in rows]
         lines.append(data.draw(st.sampled_from(["", " text", "other text", "0\ttext", "a\u00a0b text", "other"])))
@@ -156,14 +139,16 @@ def test_a_broken_record_is_said_with_its_line(rows, data):
         options["labels"] = data.draw(st.sampled_from([None, {label.replace(" ", "_"): label for label in labels}]))
         assume(options["labels"] or not lines[-1].startswith("other"))
         (raw / "a").write_bytes(whole(data.draw, [*lines, "0 a"]))
-        said = sentence_of(read_all, "labelled", raw, ["text", "label"], options)
+        said = odd.sentence_of(read_all, "labelled", raw, ["text", "label"], options)
         assert re.match(rf"a, line {len(lines)}\b", said)
 
 
-@EXAMPLES
-@given(st.lists(texts(), min_size=1, max_size=3), st.lists(NAME, min_size=3, max_size=3, unique=True), HIDDEN)
+@odd.EXAMPLES
+@given(
+    st.lists(odd.texts(), min_size=1, max_size=3), st.lists(odd.NAME, min_size=3, max_size=3, unique=True), odd.HIDDEN
+)
 def test_running_text_is_its_lines_and_its_bytes(files, names, hidden):
-    with folder() as raw:
+    with odd.folder() as raw:
         (raw / "splits").mkdir()
         expected = []
         for (content, lines), name in sorted(zip(files, names, strict=False), key=lambda pair: pair[1]):
@@ -203,10 +188,10 @@ def fasta(entries, draw):
     return lines
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(ENTRIES, st.data())
 def test_proteins_are_their_letters_however_they_are_wrapped(entries, data):
-    with folder() as raw:
+    with odd.folder() as raw:
         (raw / "a").write_bytes(whole(data.draw, fasta(entries, data.draw)))
         languages = ["sequence", "name", "organism", "database"]
         found = read_all("fasta", raw, languages, FASTA)
@@ -223,15 +208,15 @@ def test_proteins_are_their_letters_however_they_are_wrapped(entries, data):
 NO_RESIDUES = ["MA-C", "MAC*", "M A", "MJ", "MÄ", "ﬁ", "ſA", "1 MAC", ">sp|x", ">", ";MAC", "M\u200b", "\u212aM"]
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(ENTRIES, st.sampled_from(NO_RESIDUES), st.data())
 def test_what_stands_for_no_amino_acid_is_said_with_its_line(entries, wrong, data):
     lines = fasta(entries, data.draw)
     places = [0] + [place for place, line in enumerate(lines, 1) if line and line[0] != ">"]
     place = data.draw(st.sampled_from(places))
-    with folder() as raw:
+    with odd.folder() as raw:
         (raw / "a").write_bytes(whole(data.draw, [*lines[:place], wrong, *lines[place:]]))
-        said = sentence_of(read_all, "fasta", raw, ["sequence"], FASTA)
+        said = odd.sentence_of(read_all, "fasta", raw, ["sequence"], FASTA)
         assert re.match(rf"a\b.*\bline {place + 1} ", said)
 
 
@@ -241,17 +226,17 @@ ODD_BRACKETS = [
 ]  # fmt: skip
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.lists(TREES, min_size=1, max_size=4), st.data())
 def test_trees_of_a_treebank_are_those_of_its_files(trees, data):
     texts_of = [f"( {written(tree)} )" if data.draw(st.booleans()) else written(tree) for tree in trees]
-    with folder() as raw:
+    with odd.folder() as raw:
         (raw / "wsj/00").mkdir(parents=True)
         for name in ("b.MRG", "a.mrg"):
             spread = [data.draw(st.sampled_from([text, text.replace(" ", "\n  "), f"\n\n{text}"])) for text in texts_of]
             lines = "\n".join(spread).split("\n")
             (raw / "wsj/00" / name).write_bytes(whole(data.draw, lines))
-        (raw / "wsj/00" / data.draw(HIDDEN)).touch()
+        (raw / "wsj/00" / data.draw(odd.HIDDEN)).touch()
         (raw / "wsj/00/readme.txt").write_text("(")
         options = {"folder": "wsj", "sections": {"train": ["00"]}}
         found = read_all("treebank", raw, ["words", "tree"], options)["train"]
@@ -261,17 +246,17 @@ def test_trees_of_a_treebank_are_those_of_its_files(trees, data):
         assert [segment.key for segment in found] == keys
         wrong = data.draw(st.sampled_from(ODD_BRACKETS))
         (raw / "wsj/00/a.mrg").write_text("\n".join([*(text.replace("\n", " ") for text in texts_of), wrong]) + "\n")
-        said = sentence_of(read_all, "treebank", raw, ["words", "tree"], options)
+        said = odd.sentence_of(read_all, "treebank", raw, ["words", "tree"], options)
         assert re.match(rf"wsj/00/a\.mrg .*\bline {len(trees) + 1}\b", said)
 
 
-GREYS = [encoded(np.full((SIDE, SIDE), value, np.uint8)) for value in range(6)]
+GREYS = [odd.encoded(np.full((SIDE, SIDE), value, np.uint8)) for value in range(6)]
 CAPTION = FLAT.map(lambda text: f"Q {text}")
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(
-    st.dictionaries(NAME, st.lists(CAPTION, min_size=1, max_size=3), min_size=3, max_size=5),
+    st.dictionaries(odd.NAME, st.lists(CAPTION, min_size=1, max_size=3), min_size=3, max_size=5),
     st.sampled_from([".tar", ".zip", ".TAR", ".ZIP"]),
     st.booleans(),
     st.data(),
@@ -280,24 +265,26 @@ def test_photos_have_their_own_pixels_and_captions(photos, suffix, table, data):
     draw, said = data.draw, list(photos.values())
     paths = [draw(st.sampled_from(["", "x/", "é/a b/"])) + name for name in photos]
     asked = [path if draw(st.booleans()) else name for path, name in zip(paths, photos, strict=True)]
-    homes = [SPLITS[number % 3] for number in range(len(photos))]
-    with folder() as raw, folder() as into:
-        hidden = [f"{left}/{name}" for left in draw(st.lists(HIDDEN, max_size=2, unique=True)) for name in photos]
-        archive(raw / f"a{suffix}", [*zip(paths, GREYS, strict=False), *((path, b"hidden") for path in hidden)])
+    homes = [odd.SPLITS[number % 3] for number in range(len(photos))]
+    with odd.folder() as raw, odd.folder() as into:
+        hidden = [f"{left}/{name}" for left in draw(st.lists(odd.HIDDEN, max_size=2, unique=True)) for name in photos]
+        odd.archive(raw / f"a{suffix}", [*zip(paths, GREYS, strict=False), *((path, b"hidden") for path in hidden)])
         if table:
             rows = [(name, text) for name, captions in zip(asked, said, strict=True) for text in captions]
             lines = [",".join('"{}"'.format(field.replace('"', '""')) for field in row) for row in rows]
             (raw / "c.csv").write_bytes(whole(draw, ["image,caption", *lines]))
-            for split in SPLITS:
+            for split in odd.SPLITS:
                 lines = [name for name, home in zip(asked, homes, strict=True) if home == split]
                 (raw / split).write_bytes(whole(draw, lines + [""] * draw(st.booleans())))
         else:
             published = (home.replace("valid", "val") for home in homes)
-            (raw / "c.json").write_bytes(whole(draw, described(zip(asked, published, said, strict=True)).split("\n")))
-        options = {"captions": ["c.csv", "c.json"], "splits": {split: split for split in SPLITS}, "at_most": 2}
+            (raw / "c.json").write_bytes(
+                whole(draw, odd.described(zip(asked, published, said, strict=True)).split("\n"))
+            )
+        options = {"captions": ["c.csv", "c.json"], "splits": {split: split for split in odd.SPLITS}, "at_most": 2}
         corpus = read("photos", raw, ("captions", "photo"), options)
         write_corpus(corpus, ("captions", "photo"), into, compared=["photo"])
-        for split in SPLITS:
+        for split in odd.SPLITS:
             found = PhotoSplit.load(into, split)
             own = [number for number, home in enumerate(homes) if home == split]
             assert found.columns["photo"] == [asked[number] for number in own]
@@ -310,7 +297,7 @@ def test_photos_have_their_own_pixels_and_captions(photos, suffix, table, data):
 PIXELS = {"format": "idx", "train": ["a", "b"], "test": ["t"], "valid": 1}
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(
     st.lists(st.integers(0, 9), min_size=2, max_size=6),
     st.lists(st.integers(0, 9), min_size=1, max_size=3),
@@ -324,16 +311,16 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
     def content(numbers):
         images = np.empty((len(numbers), *shape), np.uint8)
         images[:] = np.array(numbers)[:, None, None, None]
-        return (idx if form == "idx" else cifar)(images)
+        return (odd.idx if form == "idx" else odd.cifar)(images)
 
-    with folder() as raw:
+    with odd.folder() as raw:
         for name, numbers in {"a": train[:cut], "b": train[cut:], "t": test}.items():
             (raw / name).write_bytes(content(numbers))
         expected = {"test": test, "valid": [n for n in train[-valid:] if n not in test]}
         expected["train"] = [n for n in train[:-valid] if n not in test and n not in train[-valid:]]
         options = PIXELS | {"format": form, "valid": valid}
         if not all(expected.values()):
-            assert "came out empty" in sentence_of(read, "pixels", raw, [], options)
+            assert "came out empty" in odd.sentence_of(read, "pixels", raw, [], options)
             return
         for name, path in read("pixels", raw, [], options).files.items():
             images = np.load(path)
@@ -342,22 +329,22 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
             assert (images == images[:, :1, :1, :1]).all()
         broken = (raw / "t").read_bytes()
         (raw / "t").write_bytes(data.draw(st.sampled_from([broken[:-1], broken + b"\0", broken[1:], b""])))
-        assert sentence_of(read, "pixels", raw, [], options).startswith("t ")
+        assert odd.sentence_of(read, "pixels", raw, [], options).startswith("t ")
 
 
 NUMBERS = st.tuples(st.integers(1, 66), st.integers(1, 150), st.integers(1, 176))
 VERSE = FLAT.map(lambda text: "w " + re.sub(r"[-\[\]#*()`’—\u00ad]", "", text))
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.dictionaries(NUMBERS, st.tuples(VERSE, VERSE), min_size=1, max_size=5), st.booleans())
 def test_verses_are_in_their_order_and_beside_their_translations(verses, lacking):
-    with folder() as raw:
+    with odd.folder() as raw:
         rows = [(key, *verse, pair[i]) for verse, pair in verses.items() for i, key in enumerate("kl")]
-        bible(raw / "bible.db", rows[lacking:])
+        odd.bible(raw / "bible.db", rows[lacking:])
         arguments = "bible", raw, ["en", "xx"], {"translations": {"en": "k", "xx": "l"}}
         if lacking:
-            assert "do not have the same verses" in sentence_of(read_all, *arguments)
+            assert "do not have the same verses" in odd.sentence_of(read_all, *arguments)
             return
         corpus = read_all(*arguments)
         found = {segment.key: segment.texts for segments in corpus.values() for segment in segments}
@@ -367,10 +354,10 @@ def test_verses_are_in_their_order_and_beside_their_translations(verses, lacking
 
 
 PLACE = st.tuples(st.integers(40, 66), st.integers(1, 9), st.integers(1, 9))
-TOKENS = st.lists(WORD, min_size=1, max_size=3)
+TOKENS = st.lists(odd.WORD, min_size=1, max_size=3)
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.dictionaries(PLACE, st.tuples(TOKENS, TOKENS), min_size=1, max_size=4), st.booleans(), st.data())
 def test_gold_links_are_of_the_words_they_stand_at(verses, torn, data):
     greek, english, records, links, first = ["id\ttext"], ["id\tsource_verse\ttext"], [], {}, []
@@ -389,8 +376,8 @@ def test_gold_links_are_of_the_words_they_stand_at(verses, torn, data):
             records.append({"source": source, "target": target})
     gone = [*verses][:2] if torn and len(verses) > 1 else []  # a record connects these verses
     records += [{"source": first[0][0][:1], "target": first[1][1][:1]}] if gone else []
-    with folder() as raw:
-        bible(raw / "bible.db", [("k", *verse, "More, or less") for verse in verses])
+    with odd.folder() as raw:
+        odd.bible(raw / "bible.db", [("k", *verse, "More, or less") for verse in verses])
         for name, lines in {"SBLGNT.tsv": greek, "nt_BSB.tsv": english}.items():
             (raw / name).write_bytes(whole(data.draw, lines))
         (raw / "SBLGNT-BSB-manual.json").write_text(json.dumps({"records": records}))
@@ -406,10 +393,10 @@ def test_gold_links_are_of_the_words_they_stand_at(verses, torn, data):
             elif place not in gone and gold:
                 expected[split].append(Segment((" ".join(source), " ".join(target)), key, gold))
         assert read_all(*arguments) == expected
-        odd = [("n1\ta b", "not one word"), ("n1\t", "not one word"), (greek[1], "stands above"), ("n1", "has 1")]
-        wrong, said = data.draw(st.sampled_from(odd))
+        lines = [("n1\ta b", "not one word"), ("n1\t", "not one word"), (greek[1], "stands above"), ("n1", "has 1")]
+        wrong, said = data.draw(st.sampled_from(lines))
         (raw / "SBLGNT.tsv").write_text("\n".join([*greek, wrong]), encoding="utf-8", newline="")
-        assert re.match(rf"SBLGNT\.tsv.* line {len(greek) + 1} .*{said}", sentence_of(read_all, *arguments))
+        assert re.match(rf"SBLGNT\.tsv.* line {len(greek) + 1} .*{said}", odd.sentence_of(read_all, *arguments))
 
 
 SCENES = next(case for case in CASES if case.reader == "scenes")
@@ -421,11 +408,11 @@ NO_DRAWING = [
 ]  # fmt: skip
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.sampled_from(SVG_BEGINS), st.sampled_from(["names.json", "groups.json", "svg/1F400.svg"]), st.data())
 def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken, data):
     arguments = "scenes", SCENES.languages, SCENES.options
-    with folder() as raw:
+    with odd.folder() as raw:
         SCENES.write(raw)
         expected = read_all("scenes", raw, *arguments[1:])
         names, groups = (json.loads((raw / f"{name}.json").read_text()) for name in ("names", "groups"))
@@ -439,21 +426,21 @@ def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken
         for path in (raw / "svg").iterdir():
             path.write_text(begin + path.read_text() + "\n\n", "utf-8", newline="")
         assert read_all("scenes", raw, *arguments[1:]) == expected
-        odd = NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"]
-        wrong = data.draw(st.sampled_from(odd))
+        contents = NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"]
+        wrong = data.draw(st.sampled_from(contents))
         (raw / broken).write_text(wrong, "utf-8", errors="surrogateescape")
-        assert re.match(rf"{broken}|1F400|names\.json or", sentence_of(read_all, "scenes", raw, *arguments[1:]))
+        assert re.match(rf"{broken}|1F400|names\.json or", odd.sentence_of(read_all, "scenes", raw, *arguments[1:]))
 
 
-@EXAMPLES
+@odd.EXAMPLES
 @given(st.integers(1, 3), st.integers(0, 2), st.integers(2, 256), st.data())
 def test_pixel_texts_have_a_word_for_each_square(pool, margin, levels, data):
     height, width = (2 * margin + pool * data.draw(st.integers(1, 3)) for _ in "hw")
     pixels = np.random.default_rng(data.draw(st.integers(0, 99))).integers(0, 256, (4, height, width), dtype=np.uint8)
     classes = data.draw(st.lists(st.integers(0, 255), min_size=4, max_size=4))
     options = {"train": ["a", "b"], "test": ["a", "b"], "valid": 1, "margin": margin, "pool": pool, "levels": levels}
-    with folder() as raw:
-        (raw / "a").write_bytes(idx(pixels))
+    with odd.folder() as raw:
+        (raw / "a").write_bytes(odd.idx(pixels))
         (raw / "b").write_bytes(b"\0\0\x08\x01\0\0\0\x04" + bytes(classes))
         inside = pixels[:, margin : height - margin, margin : width - margin].astype(float)
         squares = inside.reshape(4, inside.shape[1] // pool, pool, inside.shape[2] // pool, pool).mean(axis=(2, 4))
@@ -465,4 +452,4 @@ def test_pixel_texts_have_a_word_for_each_square(pool, margin, levels, data):
         name = data.draw(st.sampled_from("ab"))
         content = (raw / name).read_bytes()
         (raw / name).write_bytes(data.draw(st.sampled_from([content[:-1], content + b"\0", content[1:], b""])))
-        assert sentence_of(read_all, "pixel_texts", raw, ["text", "label"], options).startswith(f"{name} ")
+        assert odd.sentence_of(read_all, "pixel_texts", raw, ["text", "label"], options).startswith(f"{name} ")

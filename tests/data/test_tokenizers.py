@@ -1,18 +1,7 @@
 import pytest
 
-from shared.data.tokenizers import (
-    BOS,
-    EOS,
-    PAD,
-    SPECIAL,
-    UNK,
-    SentencePieceConfig,
-    SentencePieceTokenizer,
-    WordVocabulary,
-    WordVocabularyConfig,
-    load_tokenizer,
-    train_tokenizers,
-)  # fmt: skip
+from shared.data import tokenizers
+from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary
 from shared.errors import ReplicationError
 from tests.data.odd import sentence_of
 
@@ -38,7 +27,7 @@ def test_the_vocabulary_keeps_the_most_frequent_words_and_says_how_many_it_leave
 @pytest.mark.parametrize("tokenizer", [WORDS, PIECES])
 def test_a_saved_tokeniser_is_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "t")
-    loaded = load_tokenizer(tmp_path / "t")
+    loaded = tokenizers.load_tokenizer(tmp_path / "t")
     assert loaded.encode(LINES) == tokenizer.encode(LINES)
     assert (len(loaded), loaded.unit) == (len(tokenizer), tokenizer.unit)
 
@@ -50,13 +39,17 @@ def test_training_twice_gives_the_same_pieces():
 
 def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
     config = {"kind": "sentencepiece", "size": 60}
-    source, target = train_tokenizers(LINES[:6], LINES[6:], SentencePieceConfig(**config, joint=True))
+    source, target = tokenizers.train_tokenizers(
+        LINES[:6], LINES[6:], tokenizers.SentencePieceConfig(**config, joint=True)
+    )
     assert source is target
-    source, target = train_tokenizers(LINES[:2], LINES[2:4], SentencePieceConfig(**config))
+    source, target = tokenizers.train_tokenizers(LINES[:2], LINES[2:4], tokenizers.SentencePieceConfig(**config))
     assert source.encode(LINES) != target.encode(LINES)
-    source, target = train_tokenizers(["a b"], ["c"], WordVocabularyConfig(kind="words", size=9))
+    source, target = tokenizers.train_tokenizers(["a b"], ["c"], tokenizers.WordVocabularyConfig(kind="words", size=9))
     assert (len(source), len(target)) == (6, 5)
-    source, target = train_tokenizers(["a b a"], ["c a"], WordVocabularyConfig(kind="words", size=9, joint=True))
+    source, target = tokenizers.train_tokenizers(
+        ["a b a"], ["c a"], tokenizers.WordVocabularyConfig(kind="words", size=9, joint=True)
+    )
     assert source is target
     assert source.pieces(range(4, len(source))) == ["a", "b", "c"]
 
@@ -65,9 +58,9 @@ def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
 def test_a_damaged_file_is_named(content, tmp_path):
     path = tmp_path / "source.tokenizer"
     path.write_bytes(content)
-    assert "is damaged" in sentence_of(load_tokenizer, path)
+    assert "is damaged" in sentence_of(tokenizers.load_tokenizer, path)
     path.unlink()
-    assert "run the prepare stage" in sentence_of(load_tokenizer, path)
+    assert "run the prepare stage" in sentence_of(tokenizers.load_tokenizer, path)
 
 
 def test_every_line_of_a_text_counts_however_long_it_is():

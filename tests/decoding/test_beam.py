@@ -33,12 +33,7 @@ def sequences(found: Hypotheses, source: int) -> list[tuple[int, ...]]:
     ]
 
 
-@given(
-    seed=st.integers(0, 999),
-    ranking=rankings,
-    minimum=st.integers(0, 2),
-    bias=st.sampled_from([-1.0, 0, 2.0]),
-)
+@given(seed=st.integers(0, 999), ranking=rankings, minimum=st.integers(0, 2), bias=st.sampled_from([-1.0, 0, 2.0]))
 @settings(max_examples=40, deadline=None)
 def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: int, bias: float) -> None:
     kind, alpha = ranking

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from shared import config
-from shared.pipeline.check import (
-    check_card,
-    check_identities,
-    check_listed,
-    check_names,
-    check_paper,
-    check_settings,
-    check_shown,
-)
+from shared.pipeline import check
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.search import Search
 
@@ -82,19 +74,19 @@ def _scales(path: Path) -> list[ScaleFile]:
 def _check_shown(path: Path, scales: list[ScaleFile]) -> None:
     tasks = {task for each in _scales(path) for task in each.tasks}
     for each in scales:
-        check_shown(each, tasks)
+        check.check_shown(each, tasks)
 
 
 def _check_scale(path: Path) -> None:
-    check_settings(_scale(path))
+    check.check_settings(_scale(path))
     _check_shown(path, [_scale(path)])
 
 
 def _check_variants(path: Path) -> None:
     scales = _scales(path)
-    check_identities(scales[0])
+    check.check_identities(scales[0])
     for each in scales:
-        check_settings(each)
+        check.check_settings(each)
     _check_shown(path, scales[:1])
 
 
@@ -102,15 +94,16 @@ def kinds() -> list[Kind]:
     """All kinds of YAML that are written by hand."""
     folder = Path("replications")
     return [
-        Kind("params.yaml", [Path("params.yaml")], lambda path: check_listed(None)),
+        Kind("params.yaml", [Path("params.yaml")], lambda path: check.check_listed(None)),
         Kind("variants.yaml", sorted(folder.glob("*/variants.yaml")), _check_variants),
         Kind("<scale>/params.yaml", sorted(folder.glob("*/*/params.yaml")), _check_scale),
         Kind("search.yaml", sorted(folder.glob("*/*/search.yaml")), lambda path: Search(_scale(path))),
         Kind("claims.yaml", sorted(folder.glob("*/claims.yaml")), lambda path: _check_shown(path, _scales(path))),
         Kind("paper.yaml", sorted(folder.glob("*/paper.yaml")),
-             lambda path: check_paper(ScaleFile(path.parts[1], "quick"))),
-        Kind("names.yaml", sorted(folder.glob("*/names.yaml")), lambda path: list(map(check_names, _scales(path)))),
-        Kind("data card", sorted(Path("data").glob("*.yaml")), lambda path: check_card(path.stem)),
+             lambda path: check.check_paper(ScaleFile(path.parts[1], "quick"))),
+        Kind("names.yaml", sorted(folder.glob("*/names.yaml")),
+             lambda path: list(map(check.check_names, _scales(path)))),
+        Kind("data card", sorted(Path("data").glob("*.yaml")), lambda path: check.check_card(path.stem)),
     ]  # fmt: skip
 
 

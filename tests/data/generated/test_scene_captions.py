@@ -6,18 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.data.generated.scene_captions import (
-    DIRECTIONS,
-    Caption,
-    Mention,
-    Named,
-    captions,
-    holds,
-    larger,
-    parse,
-    scene_truth,
-    with_article,
-)
+from shared.data.generated import scene_captions
 from shared.errors import ReplicationError
 
 # "top" is a word of the grammar's orders, and "oil" needs "an"
@@ -41,18 +30,18 @@ def scenes(draw, least=1):
     names = draw(st.permutations(NAMES))[:count]
     side = st.integers(1, 20)
     boxes = [(20 * x, 20 * y, 20 * x + draw(side), 20 * y + draw(side)) for x, y in cells]
-    return [Named(name, box) for name, box in zip(names, boxes, strict=True)]
+    return [scene_captions.Named(name, box) for name, box in zip(names, boxes, strict=True)]
 
 
 @given(things=scenes(), seed=st.integers(0, 10**6))
 def test_every_caption_is_grammatical_and_entirely_true_and_its_mentions_are_where_the_names_are(things, seed):
     boxes = [thing.box for thing in things]
-    made = captions(things, 5, random.Random(seed))
+    made = scene_captions.captions(things, 5, random.Random(seed))
     assert len({caption.text for caption in made}) == 5
     for caption in made:
-        names, statements = parse(caption.text)
+        names, statements = scene_captions.parse(caption.text)
         assert {*names} == {thing.name for thing in things}
-        truth = scene_truth(caption.text, [[thing.name] for thing in things], boxes)
+        truth = scene_captions.scene_truth(caption.text, [[thing.name] for thing in things], boxes)
         assert truth["all_true"] == truth["grammatical"] == 1
         assert truth["mentioned"] == truth["right"] == truth["named"] == truth["objects"] == len(things)
         assert truth["true"] == truth["relations"] == len(statements)
@@ -69,11 +58,11 @@ def test_in_another_scene_its_statements_are_those_that_hold_there(things, other
     """The same words about boxes of another scene: each statement is judged on these."""
     count = min(len(things), len(other))
     things, boxes = things[:count], [thing.box for thing in other[:count]]
-    for caption in captions(things, 3, random.Random(seed)):
-        said, statements = parse(caption.text)
+    for caption in scene_captions.captions(things, 3, random.Random(seed)):
+        said, statements = scene_captions.parse(caption.text)
         names = [thing.name for thing in things]
-        holding = [holds([boxes[names.index(said[part])] for part in parts]) for holds, parts in statements]
-        truth = scene_truth(caption.text, [[name] for name in names], boxes)
+        holding = [true([boxes[names.index(said[part])] for part in parts]) for true, parts in statements]
+        truth = scene_captions.scene_truth(caption.text, [[name] for name in names], boxes)
         assert (truth["true"], truth["relations"]) == (sum(holding), len(holding))
         assert truth["all_true"] == all(holding)
 
@@ -81,41 +70,43 @@ def test_in_another_scene_its_statements_are_those_that_hold_there(things, other
 @given(things=scenes(least=3), seed=st.integers(0, 10**6))
 def test_objects_play_their_parts_from_left_to_right(things, seed):
     middles = [thing.box[0] + thing.box[2] for thing in things]
-    for caption in captions(things, 5, random.Random(seed)):
+    for caption in scene_captions.captions(things, 5, random.Random(seed)):
         if caption.text.startswith(("a ", "an ", "from ")):  # the other templates begin with the second
             order = [middles[mention.thing] for mention in caption.mentions[:2]]
             assert order == sorted(order)
 
 
 def test_every_relation_is_said_and_both_of_a_diagonal_pair():
-    things = [Named("owl", (0, 0, 40, 40)), Named("red apple", (50, 60, 60, 70))]
-    made = " ; ".join(caption.text for seed in range(50) for caption in captions(things, 5, random.Random(seed)))
-    assert all(said in made for said in (*DIRECTIONS.values(), "larger than"))
+    things = [scene_captions.Named("owl", (0, 0, 40, 40)), scene_captions.Named("red apple", (50, 60, 60, 70))]
+    made = " ; ".join(
+        caption.text for seed in range(50) for caption in scene_captions.captions(things, 5, random.Random(seed))
+    )
+    assert all(said in made for said in (*scene_captions.DIRECTIONS.values(), "larger than"))
 
 
 def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
-    assert holds("left", (0, 0, 10, 10), (10, 0, 20, 10))
-    assert holds("right", (10, 0, 20, 10), (0, 0, 10, 10))
-    assert not holds("left", (0, 0, 11, 10), (10, 0, 20, 10))
-    assert holds("above", (0, 0, 10, 10), (5, 10, 20, 20))
-    assert holds("below", (5, 10, 20, 20), (0, 0, 10, 10))
-    assert larger((0, 0, 10, 20), (0, 0, 10, 10))
-    assert not larger((0, 0, 10, 19), (0, 0, 10, 10))
+    assert scene_captions.holds("left", (0, 0, 10, 10), (10, 0, 20, 10))
+    assert scene_captions.holds("right", (10, 0, 20, 10), (0, 0, 10, 10))
+    assert not scene_captions.holds("left", (0, 0, 11, 10), (10, 0, 20, 10))
+    assert scene_captions.holds("above", (0, 0, 10, 10), (5, 10, 20, 20))
+    assert scene_captions.holds("below", (5, 10, 20, 20), (0, 0, 10, 10))
+    assert scene_captions.larger((0, 0, 10, 20), (0, 0, 10, 10))
+    assert not scene_captions.larger((0, 0, 10, 19), (0, 0, 10, 10))
 
 
 def test_an_object_alone_is_told_in_six_ways_and_more_are_refused():
-    alone = [Named("owl", (0, 0, 5, 5))]
-    everything = captions(alone, 6, random.Random(0))
+    alone = [scene_captions.Named("owl", (0, 0, 5, 5))]
+    everything = scene_captions.captions(alone, 6, random.Random(0))
     ways = ("", "there is ", "a picture of ", "this is ", "here is ", "one can see ")
     assert {caption.text for caption in everything} == {f"{way}an owl" for way in ways}
-    assert Caption("an owl", (Mention(1, 2, 0),)) in everything
+    assert scene_captions.Caption("an owl", (scene_captions.Mention(1, 2, 0),)) in everything
     with pytest.raises(ReplicationError, match="has not 7 different captions for 1 objects; ask for fewer"):
-        captions(alone, 7, random.Random(0))
+        scene_captions.captions(alone, 7, random.Random(0))
 
 
 @pytest.mark.parametrize("said", ["an ant", "a unicorn", "a ewe", "a red apple", "an ox"])
 def test_articles_follow_the_sound(said):
-    assert with_article(said.partition(" ")[2]) == said
+    assert scene_captions.with_article(said.partition(" ")[2]) == said
 
 
 # The cat is left of the top hat and below it; the dog is right of the cat alone, below the hat alone, and small.
@@ -147,7 +138,7 @@ AROUND = [(0, 30, 10, 50), (20, 0, 42, 5), (35, 28, 45, 34)]
     ("a cat is below a top hat ; it is larger than a dog", AROUND, 2),
 ])  # fmt: skip
 def test_statements_are_counted_and_hold(caption, boxes, stated):
-    truth = scene_truth(caption, SCENE, boxes)
+    truth = scene_captions.scene_truth(caption, SCENE, boxes)
     assert (truth["relations"], truth["true"], truth["all_true"]) == (stated, stated, 1)
 
 
@@ -160,24 +151,24 @@ def test_statements_are_counted_and_hold(caption, boxes, stated):
     ("this is a fish", {"named", "right"}, {"mentioned": 1, "right": 0}),
 ])  # fmt: skip
 def test_what_is_wrong_is_counted(caption, mistakes, numbers):
-    truth = scene_truth(caption, SCENE, BOXES)
+    truth = scene_captions.scene_truth(caption, SCENE, BOXES)
     assert wrong(truth) == mistakes
     assert truth.items() >= numbers.items()
     assert (truth["grammatical"], truth["all_true"]) == (1, 0)
 
 
 def test_a_kind_stands_for_the_object_of_which_most_is_true():
-    below = scene_truth("a top hat is above an animal", SCENE, BOXES)
-    above = scene_truth("an animal is above a top hat", SCENE, BOXES)
+    below = scene_captions.scene_truth("a top hat is above an animal", SCENE, BOXES)
+    above = scene_captions.scene_truth("an animal is above a top hat", SCENE, BOXES)
     assert below["all_true"] == above["all_true"] == 1
-    neither = scene_truth("a top hat is larger than an animal", SCENE[:2], BOXES)
+    neither = scene_captions.scene_truth("a top hat is larger than an animal", SCENE[:2], BOXES)
     assert (neither["right"], neither["true"]) == (2, 0)
 
 
 def test_two_names_are_not_of_one_object():
-    truth = scene_truth("a cat above an animal", SCENE[:2], BOXES)
+    truth = scene_captions.scene_truth("a cat above an animal", SCENE[:2], BOXES)
     assert (truth["mentioned"], truth["right"], truth["all_true"]) == (2, 1, 0)
-    assert scene_truth("a cat above an animal", SCENE, BOXES)["all_true"] == 1
+    assert scene_captions.scene_truth("a cat above an animal", SCENE, BOXES)["all_true"] == 1
 
 
 @pytest.mark.parametrize(("caption", "mentioned", "right"), [
@@ -196,7 +187,7 @@ def test_two_names_are_not_of_one_object():
     ("A cat", 0, 0),
 ])  # fmt: skip
 def test_of_what_the_grammar_does_not_give_only_names_count(caption, mentioned, right):
-    truth = scene_truth(caption, SCENE, BOXES)
-    assert parse(caption) is None
+    truth = scene_captions.scene_truth(caption, SCENE, BOXES)
+    assert scene_captions.parse(caption) is None
     assert (truth["mentioned"], truth["right"]) == (mentioned, right)
     assert truth["relations"] == truth["grammatical"] == truth["all_true"] == 0
