@@ -20,7 +20,7 @@ from tests.attention.plain_favor import ESTIMATORS, F64, B, H, K, P, T, inputs, 
 
 estimators = pytest.mark.parametrize("estimator", ESTIMATORS)
 directions = pytest.mark.parametrize("directions", ["orthogonal", "iid"])
-many = settings(deadline=None, max_examples=30)
+many = settings(max_examples=30)
 seeds = st.integers(0, 2**31)
 scales = st.floats(-2, 3).map(lambda power: 10**power)
 

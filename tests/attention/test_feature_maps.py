@@ -1,7 +1,7 @@
 """What every feature map promises, and what each one is."""
 
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.attention.feature_maps import EluPlusOne, ReLU
@@ -11,7 +11,6 @@ T, K = 6, 4
 F64 = torch.float64
 
 
-@settings(deadline=None)
 @given(x=st.floats(-80, 80, width=32))
 def test_elu_plus_one_keeps_its_digits_where_the_sum_loses_them(x):
     found = EluPlusOne()(torch.tensor(x))

@@ -12,7 +12,7 @@ from replications.performer.kernel_error import expected_kernel, kernel_mse, ort
 from shared.attention.favor import random_projections
 
 ESTIMATORS = ("positive", "hyperbolic", "trigonometric")
-many = settings(deadline=None, max_examples=50)
+many = settings(max_examples=50)
 seeds = st.integers(0, 2**31)
 scales = st.floats(0.01, 1)
 estimators = pytest.mark.parametrize("estimator", ESTIMATORS)

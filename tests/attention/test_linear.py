@@ -11,7 +11,7 @@ from shared.attention.feature_maps import Features
 from shared.metrics.peak_memory import peak_memory
 from tests.attention.plain_linear import EXACT, F64, FORMS, B, C, H, T, V, earlier, forms, parts, scaled
 
-many = settings(max_examples=25, deadline=None)
+many = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
 
 

@@ -10,7 +10,7 @@ from shared.attention.lsh import LSHSelfAttention, lsh_attention, lsh_attention_
 B, H, K, V = 2, 3, 4, 5
 F64 = torch.float64
 EXACT = {"atol": 1e-10, "rtol": 1e-10}
-many = settings(max_examples=40, deadline=None)
+many = settings(max_examples=40)
 seeds = st.integers(0, 10**6)
 kinds = pytest.mark.parametrize("kind", [{}, {"causal": True}, {"causal": True, "published": True}], ids=str)
 

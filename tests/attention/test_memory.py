@@ -12,7 +12,7 @@ from shared.errors import ReplicationError
 N, B, D, H, K = 2, 3, 4, 2, 3
 KINDS = ["states", "keys and values"]
 kinds = pytest.mark.parametrize("kind", KINDS)
-many = settings(deadline=None, max_examples=40)
+many = settings(max_examples=40)
 
 
 def memory(kind, length, *, layers=N, columns=B, width=K, dtype=torch.float64):

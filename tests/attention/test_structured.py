@@ -10,7 +10,7 @@ from shared.attention.structured import redundancy_penalty
 
 F64 = torch.float64
 
-many = settings(deadline=None, max_examples=30)
+many = settings(max_examples=30)
 seeds = st.integers(0, 2**31)
 
 

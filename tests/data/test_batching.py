@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.batching import endless_batches, epoch_batches
@@ -19,7 +19,6 @@ def axes_of(pairs):
 
 
 @given(lengths, budget, st.integers(1, 50), st.integers(0, 5))
-@settings(deadline=None)
 def test_every_example_is_in_one_batch_and_budgets_hold(pairs, budget, pool, epoch):
     axes = axes_of(pairs)
     batches = epoch_batches(axes, pool=pool, seed=1, epoch=epoch, **budget)
@@ -34,7 +33,6 @@ def test_every_example_is_in_one_batch_and_budgets_hold(pairs, budget, pool, epo
 
 
 @given(lengths, budget, st.integers(0, 300))
-@settings(deadline=None)
 def test_a_resumed_stream_is_the_tail_of_the_whole_one(pairs, budget, start):
     axes = axes_of(pairs)
     whole = endless_batches(axes, pool=3, seed=9, **budget)
@@ -54,7 +52,6 @@ def test_the_order_depends_on_seed_and_epoch_and_nothing_else():
 
 
 @given(lengths, st.integers(1, 9), st.integers(1, 3))
-@settings(deadline=None)
 def test_of_equal_lengths_only_the_last_batch_of_each_is_smaller_whatever_the_pool(pairs, sentences, pool):
     axes = axes_of(pairs)
     batches = epoch_batches(axes, pool=pool, seed=1, epoch=2, sentences=sentences, equal_lengths=True)

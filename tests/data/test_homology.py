@@ -29,7 +29,7 @@ def by_hand(sequences, k, jaccard, containment, kin):
 
 
 @given(texts, st.integers(1, 4), shares, shares, st.integers(1, 9), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_families_are_what_links_connect(sequences, k, jaccard, containment, rows, generator):
     kin = [generator.choice([None, "a", "b"]) if generator.random() < 0.4 else None for _ in sequences]
     with pytest.MonkeyPatch.context() as patch:

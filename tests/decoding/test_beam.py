@@ -34,7 +34,7 @@ def sequences(found: Hypotheses, source: int) -> list[tuple[int, ...]]:
 
 
 @given(seed=st.integers(0, 999), ranking=rankings, minimum=st.integers(0, 2), bias=st.sampled_from([-1.0, 0, 2.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: int, bias: float) -> None:
     kind, alpha = ranking
     state, constraints = start(2, 6, seed, end_bias=bias), limits([minimum, 0], [4, 3], forbidden=(UNKNOWN,))
@@ -63,7 +63,7 @@ def test_a_wide_enough_beam_is_exhaustive(seed: int, ranking: tuple, minimum: in
     bias=st.sampled_from([-2.0, 0.0, 1.0, 3.0]),
     bounds=st.lists(st.tuples(st.integers(0, 4), st.integers(1, 12)), min_size=1, max_size=6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_batched_equals_one_source_at_a_time(
     seed: int, beam: int, n_best: int, ranking: tuple, bias: float, bounds: list[tuple[int, int]]
 ) -> None:
@@ -85,7 +85,7 @@ def test_batched_equals_one_source_at_a_time(
 
 
 @given(seed=st.integers(0, 9999), ranking=rankings, minimum=st.integers(0, 3), one_symbol=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_one_beam_is_greedy(seed: int, ranking: tuple, minimum: int, one_symbol: bool) -> None:
     """Where begin, end and padding are one symbol, too."""
     constraints = limits([minimum] * 5, [3, 5, 8, 13, 1], forbidden=(UNKNOWN,))

@@ -62,7 +62,7 @@ def test_what_no_member_allows_stays_impossible():
 
 
 @given(seeds=seeds, beam=st.integers(1, 5), bias=st.sampled_from([-1.0, 0.0, 2.0]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_searched_in_a_batch_and_one_source_at_a_time(seeds: list[int], beam: int, bias: float) -> None:
     ensemble = Ensemble([HashedDecoder() for _ in seeds])
     states = tuple(start(3, 7, seed, end_bias=bias) for seed in seeds)

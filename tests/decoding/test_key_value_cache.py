@@ -51,7 +51,7 @@ def step(real, twin, beams, dtype=torch.float32):
                 assert torch.equal(values[b][:, slots][:, order], torch.stack([pair[2][n] for pair in row], dim=1))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_every_beam_sees_exactly_what_its_ancestors_wrote(data):
     batch, beams = data.draw(st.integers(1, 4), "sources"), 1

@@ -79,7 +79,7 @@ def test_values_and_gradients_are_those_of_the_equations(size):
     torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     data=st.data(), vocabulary=st.integers(2, 40), width=st.integers(8, 20), div_val=st.integers(1, 2),
     shape=st.lists(st.integers(0, 3), max_size=3), seed=st.integers(0, 2**31),

@@ -81,7 +81,7 @@ def differences(state, levels):
 
 
 @given(st.integers(2, 256), st.integers(1, 10), st.floats(-4, 2), st.integers(0, 9999))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_it_is_the_categorical_distribution_of_differences(levels, components, log_scale, seed):
     layer = transparent(levels, components)
     state = parameters(5, components=components, seed=seed, log_scale=log_scale)

@@ -18,7 +18,7 @@ def over(entries):
 every_entry = over(ATTENTIONS)
 masked_entry = over({name: entry for name, entry in ATTENTIONS.items() if entry.masked})
 differentiable_entry = over({name: entry for name, entry in ATTENTIONS.items() if entry.differentiable})
-many = settings(deadline=None, max_examples=10)
+many = settings(max_examples=10)
 lengths = st.lists(st.integers(1, 7), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -48,7 +48,6 @@ def test_a_worked_example():
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 12), st.sampled_from([0.1, 0.5, 1.0]), st.data())
-@settings(deadline=None)
 def test_it_is_what_the_paper_says(models, contexts, positions, r, data):
     tenths = arrays(np.int64, (contexts, positions), elements=st.integers(0, 60))
     losses = {f"m{i}": data.draw(tenths) / 10 for i in range(models)}

@@ -48,7 +48,7 @@ def test_dropout_is_of_the_hidden_units_alone():
 
 
 D_WORD, U = 4, 3
-many = settings(deadline=None, max_examples=20)
+many = settings(max_examples=20)
 some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 seeds = st.integers(0, 2**31)
 

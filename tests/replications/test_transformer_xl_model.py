@@ -16,7 +16,7 @@ kinds = pytest.mark.parametrize("kind", xl.KINDS)
 transformers = pytest.mark.parametrize("kind", xl.TRANSFORMERS)
 by_distance = pytest.mark.parametrize("kind", xl.BY_DISTANCE)
 modes = pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
-many = settings(deadline=None, max_examples=12)
+many = settings(max_examples=12)
 lengths = st.integers(1, SYMBOLS)
 seeds = st.integers(0, 2**31)
 

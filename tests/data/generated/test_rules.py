@@ -263,7 +263,7 @@ RULES = {
 
 @pytest.mark.parametrize("task", RULES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_texts_follow_their_rule_for_any_parameters(task, data):
     parameters, check, differing = RULES[task]
     drawn = values(task, seed=data.draw(seeds), **data.draw(differing))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.ragged import RaggedArray
@@ -47,7 +47,6 @@ def flat(images):
 
 
 @given(images(), st.randoms())
-@settings(deadline=None)
 def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
     split, rows = split_of(images), flat(images)
     order = random.choices(range(len(rows)), k=random.randint(1, len(rows)))

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.tokenizers import EOS, PAD
@@ -35,7 +35,6 @@ def whole(stream):
 
 
 @given(sizes, columns, lengths, st.integers(0, 70))
-@settings(deadline=None)
 def test_evaluation_scores_every_symbol_once_and_columns_are_parts_of_the_stream(size, columns, length, warm_up):
     stream = stream_of(size)
     batches = list(stream.evaluation_batches(columns=columns, length=length, warm_up=warm_up))
@@ -62,7 +61,6 @@ def test_evaluation_scores_every_symbol_once_and_columns_are_parts_of_the_stream
 
 
 @given(sizes, st.integers(1, 12), st.data(), st.integers(1, 5))
-@settings(deadline=None)
 def test_windows_score_every_symbol_once_with_the_context_asked_for(size, context, data, group):
     stride = data.draw(st.integers(1, context))
     stream = stream_of(size)
@@ -84,7 +82,6 @@ def test_windows_score_every_symbol_once_with_the_context_asked_for(size, contex
 
 
 @given(st.integers(12, 80), st.integers(1, 4), st.integers(1, 3), st.integers(0, 50), st.integers(0, 40))
-@settings(deadline=None)
 def test_training_goes_on_over_the_stream_in_order(size, columns, length, seed, number):
     stream = stream_of(size)
     count = stream.epoch_batches(columns=columns, length=length)
