@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shared.claims.attempts import read_ledger
-from shared.errors import ReplicationError
+from tests.refused import assert_refused
 
 ROOT = Path(__file__).parents[1]
 FILLED = "2d0601b29c9f20dd779258b6c3bef33562e77d3b"
@@ -82,5 +82,4 @@ def test_nothing_is_taken_out_of_a_ledger():
 def test_a_damaged_line_is_refused_by_its_number(text, tmp_path):
     path = tmp_path / "attempts.jsonl"
     path.write_text(LEDGERS[0].read_text(encoding="utf-8").splitlines()[0] + f"\n{text}\n", encoding="utf-8")
-    with pytest.raises(ReplicationError, match=r"attempts\.jsonl: line 2 is damaged; take the file from git again"):
-        read_ledger(path)
+    assert_refused(r"attempts\.jsonl: line 2 is damaged; take the file from git again", read_ledger, path)

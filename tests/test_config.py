@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
 from shared.config import Ascending, Strict, build, load_yaml, merge
-from shared.errors import ReplicationError
+from tests.refused import assert_refused, sentence_of
 
 
 class Optimiser(Strict):
@@ -40,9 +40,7 @@ MAPPINGS = st.recursive(
 
 
 def refusal(value: object) -> str:
-    with pytest.raises(ReplicationError) as refused:
-        build(Training, value, where="quick.yaml, rnnsearch")
-    return str(refused.value)
+    return sentence_of(build, Training, value, where="quick.yaml, rnnsearch")
 
 
 def test_a_good_value_is_built_with_its_defaults_and_frozen() -> None:
@@ -97,8 +95,7 @@ def test_yaml_is_read_as_utf8_with_numbers_as_dvc_has_them(tmp_path: Path) -> No
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ReplicationError, match=r"absent.yaml does not exist; check the path"):
-        load_yaml(tmp_path / "absent.yaml")
+    assert_refused(r"absent.yaml does not exist; check the path", load_yaml, tmp_path / "absent.yaml")
 
 
 @given(st.lists(st.integers(-1, 6), max_size=4))
@@ -106,8 +103,7 @@ def test_sizes_ascend_or_are_refused(sizes: list[int]) -> None:
     if len(sizes) >= 2 and sizes == sorted({*sizes}) and sizes[0] > 0:
         assert build(Sizes, {"sizes": sizes}, where="here").sizes == sizes
         return
-    with pytest.raises(ReplicationError, match=r"here: 'sizes.*(, got|field required)"):
-        build(Sizes, {"sizes": sizes}, where="here")
+    assert_refused(r"here: 'sizes.*(, got|field required)", build, Sizes, {"sizes": sizes}, where="here")
 
 
 @given(MAPPINGS)
@@ -158,39 +154,35 @@ def aliases_of_aliases(levels: int, first: str = "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     return "\n".join([*lines, *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels))])
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"a: [1, 2\nb: 3\n", r" is not valid YAML: .*line 2"),
-        (b"a: b: c\n", r" is not valid YAML: .*line 1"),
-        (b"title: \xff\xfe\n", r" is not UTF-8 text \(.* at byte 7\)"),
-        (b"x: !!python/object/apply:os.getcwd []\n", r" is not valid YAML: .*could not determine a constructor"),
-        (b"a: " + 5_000 * b"9", r" has a value that cannot be read \(Exceeds the limit"),
-        ("a:\n- 10\n- 010\n", ": line 3 has 010, which YAML reads as another number;"),
-        ("a: 1:30\n", ": line 1 has 1:30, which"),
-        ("a: 1\nb: 2\na: 3\n", ": the key 'a' stands in line 1 and again in line 3;"),
-        ("a:\n  b: 1\n  c: 2\n  'b': 3\n", ": the key 'b' stands in line 2 and again in line 4;"),
-        ("a: [{b: 1},\n {c: 1,\n b: 2, c: 3}]\n", ": the key 'c' stands in line 2 and again in line 3;"),
-        ("base: &base\n  a: 1\n  a: 2\nother: {<<: *base}\n", ": the key 'a' stands in line 2 and again in line 3;"),
-        ("a: 1\nb: " + "[" * 200_000 + "]" * 200_000, ": line 2 is nested more than 50 levels deep"),
-        ("\n".join(f"{' ' * n}a:" for n in range(60)), ": line 51 is nested more than 50 levels deep"),
-        ("- " * 300 + "1", ": line 1 is nested more than 50 levels deep"),
-        (aliases_of_aliases(9, "[]"), ": in line 7 there are more than 1,000,000 values, aliases written out"),
-        (
-            f"a: &a {'[' * 40}1{']' * 40}\nb: &b {'[' * 9}*a{']' * 9}\nc: [*b]",
-            ": line 3 is nested more than 50 levels deep",
-        ),
-        (aliases_of_aliases(9), ": in line 6 there are more than 1,000,000 values, aliases written out"),
-        ("a: 1\nb: &whole {part: [*whole]}", r": '\*whole' in line 2 stands for what it is in"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (b"a: [1, 2\nb: 3\n", r" is not valid YAML: .*line 2"),
+    (b"a: b: c\n", r" is not valid YAML: .*line 1"),
+    (b"title: \xff\xfe\n", r" is not UTF-8 text \(.* at byte 7\)"),
+    (b"x: !!python/object/apply:os.getcwd []\n", r" is not valid YAML: .*could not determine a constructor"),
+    (b"a: " + 5_000 * b"9", r" has a value that cannot be read \(Exceeds the limit"),
+    ("a:\n- 10\n- 010\n", ": line 3 has 010, which YAML reads as another number;"),
+    ("a: 1:30\n", ": line 1 has 1:30, which"),
+    ("a: 1\nb: 2\na: 3\n", ": the key 'a' stands in line 1 and again in line 3;"),
+    ("a:\n  b: 1\n  c: 2\n  'b': 3\n", ": the key 'b' stands in line 2 and again in line 4;"),
+    ("a: [{b: 1},\n {c: 1,\n b: 2, c: 3}]\n", ": the key 'c' stands in line 2 and again in line 3;"),
+    ("base: &base\n  a: 1\n  a: 2\nother: {<<: *base}\n", ": the key 'a' stands in line 2 and again in line 3;"),
+    ("a: 1\nb: " + "[" * 200_000 + "]" * 200_000, ": line 2 is nested more than 50 levels deep"),
+    ("\n".join(f"{' ' * n}a:" for n in range(60)), ": line 51 is nested more than 50 levels deep"),
+    ("- " * 300 + "1", ": line 1 is nested more than 50 levels deep"),
+    (aliases_of_aliases(9, "[]"), ": in line 7 there are more than 1,000,000 values, aliases written out"),
+    (
+        f"a: &a {'[' * 40}1{']' * 40}\nb: &b {'[' * 9}*a{']' * 9}\nc: [*b]",
+        ": line 3 is nested more than 50 levels deep",
+    ),
+    (aliases_of_aliases(9), ": in line 6 there are more than 1,000,000 values, aliases written out"),
+    ("a: 1\nb: &whole {part: [*whole]}", r": '\*whole' in line 2 stands for what it is in"),
+])  # fmt: skip
 def test_what_is_not_plain_yaml_stands_twice_or_is_a_bomb_is_refused(
     tmp_path: Path, content: bytes | str, said: str
 ) -> None:
     path = tmp_path / "broken.yaml"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with pytest.raises(ReplicationError, match=f"^{re.escape(str(path))}{said}"):
-        load_yaml(path)
+    assert_refused(f"^{re.escape(str(path))}{said}", load_yaml, path)
 
 
 def test_aliases_and_levels_within_bounds_are_read(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from shared.errors import ReplicationError
 from shared.records import read_if_whole, read_json, read_record
+from tests.refused import assert_refused
 
 PARTS = {"seed": int, "files": dict | None}
 MERGED = '<<<<<<< HEAD\n{"seed": 1}\n=======\n{"seed": 2}\n>>>>>>> theirs\n'
@@ -25,8 +26,7 @@ def test_a_record_that_is_not_whole_is_refused_by_those_who_need_it_and_nothing_
     path = tmp_path / "run.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ReplicationError, match=rf"(?s)run\.json {wrong}; train it again\.$"):
-        read_record(path, "train it again", PARTS)
+    assert_refused(rf"(?s)run\.json {wrong}; train it again\.$", read_record, path, "train it again", PARTS)
     assert read_if_whole(path, PARTS) is None
 
 
@@ -40,8 +40,7 @@ def test_bytes_that_are_no_text_and_files_that_cannot_be_opened_are_refused(tmp_
     (tmp_path / "run.json").write_bytes(b"\xff{}")
     with pytest.raises(ReplicationError, match=r"run\.json is damaged \(.*decode.*\); train it again"):
         read_record(tmp_path / "run.json", "train it again")
-    with pytest.raises(ReplicationError, match=r"cannot be read \(Is a directory\); train it again"):
-        read_record(tmp_path, "train it again")
+    assert_refused(r"cannot be read \(Is a directory\); train it again", read_record, tmp_path, "train it again")
 
 
 def test_a_list_is_no_object(tmp_path):

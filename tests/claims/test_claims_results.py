@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from shared.claims.results import RunResults, load_results
-from shared.errors import ReplicationError
+from tests.refused import assert_refused
 from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, skip
 
 TWO = {"a": Variant("generated", 0.9, attention=0.9), "b": Variant("generated", 0.6)}
@@ -41,8 +41,7 @@ def test_a_variant_that_was_not_run(runs):
 
 def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
     assert sorted(load_results(runs, {"c": "too long"}, ["a", "c"])) == ["a", "c"]
-    with pytest.raises(ReplicationError, match="no evaluated variant"):
-        load_results(runs, None, ["c"])
+    assert_refused("no evaluated variant", load_results, runs, None, ["c"])
 
 
 @pytest.mark.parametrize(("change", "said"), [
@@ -51,8 +50,7 @@ def test_what_a_variant_that_is_no_more_has_left_is_passed_over(runs):
 ])  # fmt: skip
 def test_seeds_with_other_examples_are_refused(runs, change, said):
     rewrite_examples(runs / "a/evaluation/seed2/examples.jsonl.gz", change)
-    with pytest.raises(ReplicationError, match=said):
-        _ = RunResults.load(runs / "a").examples
+    assert_refused(said, getattr, RunResults.load(runs / "a"), "examples")
 
 
 def test_seeds_with_data_of_their_own_may_have_other_examples(runs):
@@ -66,15 +64,13 @@ def test_seeds_with_data_of_their_own_may_have_other_examples(runs):
 def test_a_broken_file_says_which(runs):
     path = runs / "a/evaluation/seed1/examples.jsonl.gz"
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(ReplicationError, match=r"seed1/examples\.jsonl\.gz cannot be read"):
-        _ = RunResults.load(runs / "a").examples
+    assert_refused(r"seed1/examples\.jsonl\.gz cannot be read", getattr, RunResults.load(runs / "a"), "examples")
 
 
 @pytest.mark.parametrize("content", ["[]", '{"task": "t"}', '{"variant": "a", "task": "t", "seeds": [1]}'])
 def test_broken_metrics_are_refused(runs, content):
     (runs / "a" / "metrics.json").write_text(content)
-    with pytest.raises(ReplicationError, match=r"metrics\.json"):
-        RunResults.load(runs / "a")
+    assert_refused(r"metrics\.json", RunResults.load, runs / "a")
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import yaml
 
 from shared.claims.comparisons import Exact, Sides
 from shared.claims.schema import load_claims
-from shared.errors import ReplicationError
 from tests.claims.made_runs import content, primary
+from tests.refused import assert_refused, sentence_of
 
 PRIMARY = primary(variants=["a", "b"])
 SIX = list("abcdef")
@@ -27,9 +27,7 @@ def decided(tmp_path, at_scale="quick", **changes):
 
 
 def refusal(tmp_path, *claims, **fields):
-    with pytest.raises(ReplicationError) as refused:
-        load(tmp_path, *claims, **fields)
-    return str(refused.value).removeprefix(f"{tmp_path / 'claims.yaml'}: ")
+    return sentence_of(load, tmp_path, *claims, **fields).removeprefix(f"{tmp_path / 'claims.yaml'}: ")
 
 
 def without(fields, *names):
@@ -123,8 +121,7 @@ def test_two_claims_may_not_share_an_id(tmp_path):
 def test_a_file_without_claims_is_refused(tmp_path, text):
     path = tmp_path / "claims.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ReplicationError, match=r"claims\.yaml"):
-        load_claims(path, "quick")
+    assert_refused(r"claims\.yaml", load_claims, path, "quick")
 
 
 def test_a_comparison_changes_with_the_scale(tmp_path):

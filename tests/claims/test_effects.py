@@ -8,8 +8,8 @@ from scipy import stats
 
 from shared.claims import effects as module
 from shared.claims.effects import effects, meets
-from shared.errors import ReplicationError
 from tests.claims.made_runs import comparison, made, with_losses
+from tests.refused import assert_refused
 
 RESAMPLES = 50
 LOG, ALONE = {"scale": "log", "relevant": 1.1}, {"variants": ("a",), "than": 2.0}
@@ -210,8 +210,7 @@ KIN = [with_losses(v, SCORES, source_length=[*range(6)], family=["x"] * 6) for v
     (numbers(a=[1.0], b=[0.0]), {"metric": "score", **LOG}, "needs positive numbers, and score is not in made/a"),
 ])  # fmt: skip
 def test_what_cannot_be_compared_says_why(runs, changes, message):
-    with pytest.raises(ReplicationError, match=re.escape(message)):
-        found(runs, **{"metric": "nll_per_token"} | changes)
+    assert_refused(re.escape(message), found, runs, **{"metric": "nll_per_token"} | changes)
 
 
 @pytest.mark.parametrize(("scale", "reach"), [("plain", 16.0), ("log", np.log(88 / 24) - np.log(72 / 40))])

@@ -20,8 +20,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from shared.errors import ReplicationError
-
 MANY = settings.default.max_examples > 200
 EXAMPLES = settings(
     max_examples=max(settings.default.max_examples, 200), derandomize=not MANY, database=None, deadline=None,
@@ -154,21 +152,3 @@ def archive(path, members) -> Path:
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
     return path
-
-
-def outcome(read, *arguments, **options) -> tuple[object, str]:
-    """What is read, and the sentence that refuses it, of which one is missing."""
-    try:
-        return read(*arguments, **options), ""
-    except ReplicationError as error:
-        said = str(error)
-        assert said.endswith(".")
-        assert len(said.splitlines()) == 1
-        return None, said
-
-
-def sentence_of(read, *arguments, **options) -> str:
-    """What refuses these arguments: one sentence, whatever text it shows."""
-    found, said = outcome(read, *arguments, **options)
-    assert said, f"{found!r} was read"
-    return said

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shared.data.opening import byte_range, json_lines, listed, read_json, read_table, read_text, text_lines
-from tests.data.odd import EXAMPLES, HIDDEN, LINE, NAME, folder, outcome, packed, sentence_of, texts
+from tests.data.odd import EXAMPLES, HIDDEN, LINE, NAME, folder, packed, texts
+from tests.refused import assert_refused, outcome, sentence_of
 
 SUFFIX = st.sampled_from(["", "", "", ".xz"])
 NO_TEXT = [b"\xff", b"\xc3", b"\xed\xa0\xbd", b"\xc0\xaf", b"\xf5\x80\x80\x80", b"\x80"]
@@ -37,8 +38,7 @@ def test_a_byte_that_is_no_text_is_said_with_its_line(file, wrong, data):
     parts[place] += wrong
     with folder() as raw:
         (raw / "a").write_bytes(end.join(parts))
-        said = sentence_of(list, text_lines(raw / "a"))
-        assert said.startswith(f"a is not UTF-8 text: line {place + 1} has the byte 0x")
+        assert_refused(f"^a is not UTF-8 text: line {place + 1} has the byte 0x", list, text_lines(raw / "a"))
 
 
 @EXAMPLES

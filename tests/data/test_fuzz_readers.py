@@ -17,6 +17,7 @@ from shared.data.readers import read
 from shared.data.splits import Segment, hashed_split, tidy, write_corpus
 from tests.data import odd
 from tests.inputs.raw_data import CASES
+from tests.refused import assert_refused, sentence_of
 
 FLAT = odd.LINE.map(lambda text: text.replace("\r", ""))
 FIELD = FLAT.map(lambda text: text.replace("\t", " "))
@@ -71,7 +72,7 @@ def test_parallel_texts_stay_beside_each_other(pairs, data):
         short = whole(data.draw, [*(one for one, _ in pairs), "more"])
         (raw / "more").write_bytes(short)
         options["parts"]["train"][0]["a"] = "more"
-        assert "do not have equally many segments" in odd.sentence_of(read_all, "parallel", raw, ["a", "b"], options)
+        assert "do not have equally many segments" in sentence_of(read_all, "parallel", raw, ["a", "b"], options)
 
 
 LABEL = st.sampled_from(["0", "1", "pos", "very good", "é", "e\u0301", "NaN", "²", "<unk>", "1.0"])
@@ -131,16 +132,14 @@ def test_a_broken_record_is_said_with_its_line(rows, data):
         lines.append(data.draw(st.sampled_from(BROKEN)))
         options["parts"]["train"] = ["a.json"]
         (raw / "a.json").write_bytes(whole(data.draw, [*lines, "{}"]))
-        said = odd.sentence_of(read_all, "labelled", raw, ["text", "label"], options)
-        assert re.match(rf"a\.json, line {len(lines)}\b", said)
+        assert_refused(rf"^a\.json, line {len(lines)}\b", read_all, "labelled", raw, ["text", "label"], options)
         lines = [" ".join((label.replace(" ", "_"), text)) for label, text in rows]
         lines.append(data.draw(st.sampled_from(["", " text", "other text", "0\ttext", "a\u00a0b text", "other"])))
         options["parts"]["train"] = ["a"]
         options["labels"] = data.draw(st.sampled_from([None, {label.replace(" ", "_"): label for label in labels}]))
         assume(options["labels"] or not lines[-1].startswith("other"))
         (raw / "a").write_bytes(whole(data.draw, [*lines, "0 a"]))
-        said = odd.sentence_of(read_all, "labelled", raw, ["text", "label"], options)
-        assert re.match(rf"a, line {len(lines)}\b", said)
+        assert_refused(rf"^a, line {len(lines)}\b", read_all, "labelled", raw, ["text", "label"], options)
 
 
 @odd.EXAMPLES
@@ -216,8 +215,7 @@ def test_what_stands_for_no_amino_acid_is_said_with_its_line(entries, wrong, dat
     place = data.draw(st.sampled_from(places))
     with odd.folder() as raw:
         (raw / "a").write_bytes(whole(data.draw, [*lines[:place], wrong, *lines[place:]]))
-        said = odd.sentence_of(read_all, "fasta", raw, ["sequence"], FASTA)
-        assert re.match(rf"a\b.*\bline {place + 1} ", said)
+        assert_refused(rf"^a\b.*\bline {place + 1} ", read_all, "fasta", raw, ["sequence"], FASTA)
 
 
 ODD_BRACKETS = [
@@ -246,8 +244,8 @@ def test_trees_of_a_treebank_are_those_of_its_files(trees, data):
         assert [segment.key for segment in found] == keys
         wrong = data.draw(st.sampled_from(ODD_BRACKETS))
         (raw / "wsj/00/a.mrg").write_text("\n".join([*(text.replace("\n", " ") for text in texts_of), wrong]) + "\n")
-        said = odd.sentence_of(read_all, "treebank", raw, ["words", "tree"], options)
-        assert re.match(rf"wsj/00/a\.mrg .*\bline {len(trees) + 1}\b", said)
+        said = rf"^wsj/00/a\.mrg .*\bline {len(trees) + 1}\b"
+        assert_refused(said, read_all, "treebank", raw, ["words", "tree"], options)
 
 
 GREYS = [odd.encoded(np.full((SIDE, SIDE), value, np.uint8)) for value in range(6)]
@@ -320,7 +318,7 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
         expected["train"] = [n for n in train[:-valid] if n not in test and n not in train[-valid:]]
         options = PIXELS | {"format": form, "valid": valid}
         if not all(expected.values()):
-            assert "came out empty" in odd.sentence_of(read, "pixels", raw, [], options)
+            assert "came out empty" in sentence_of(read, "pixels", raw, [], options)
             return
         for name, path in read("pixels", raw, [], options).files.items():
             images = np.load(path)
@@ -329,7 +327,7 @@ def test_no_picture_is_in_two_splits(train, test, form, data):
             assert (images == images[:, :1, :1, :1]).all()
         broken = (raw / "t").read_bytes()
         (raw / "t").write_bytes(data.draw(st.sampled_from([broken[:-1], broken + b"\0", broken[1:], b""])))
-        assert odd.sentence_of(read, "pixels", raw, [], options).startswith("t ")
+        assert sentence_of(read, "pixels", raw, [], options).startswith("t ")
 
 
 NUMBERS = st.tuples(st.integers(1, 66), st.integers(1, 150), st.integers(1, 176))
@@ -344,7 +342,7 @@ def test_verses_are_in_their_order_and_beside_their_translations(verses, lacking
         odd.bible(raw / "bible.db", rows[lacking:])
         arguments = "bible", raw, ["en", "xx"], {"translations": {"en": "k", "xx": "l"}}
         if lacking:
-            assert "do not have the same verses" in odd.sentence_of(read_all, *arguments)
+            assert "do not have the same verses" in sentence_of(read_all, *arguments)
             return
         corpus = read_all(*arguments)
         found = {segment.key: segment.texts for segments in corpus.values() for segment in segments}
@@ -396,7 +394,7 @@ def test_gold_links_are_of_the_words_they_stand_at(verses, torn, data):
         lines = [("n1\ta b", "not one word"), ("n1\t", "not one word"), (greek[1], "stands above"), ("n1", "has 1")]
         wrong, said = data.draw(st.sampled_from(lines))
         (raw / "SBLGNT.tsv").write_text("\n".join([*greek, wrong]), encoding="utf-8", newline="")
-        assert re.match(rf"SBLGNT\.tsv.* line {len(greek) + 1} .*{said}", odd.sentence_of(read_all, *arguments))
+        assert re.match(rf"SBLGNT\.tsv.* line {len(greek) + 1} .*{said}", sentence_of(read_all, *arguments))
 
 
 SCENES = next(case for case in CASES if case.reader == "scenes")
@@ -429,7 +427,7 @@ def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken
         contents = NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"]
         wrong = data.draw(st.sampled_from(contents))
         (raw / broken).write_text(wrong, "utf-8", errors="surrogateescape")
-        assert re.match(rf"{broken}|1F400|names\.json or", odd.sentence_of(read_all, "scenes", raw, *arguments[1:]))
+        assert re.match(rf"{broken}|1F400|names\.json or", sentence_of(read_all, "scenes", raw, *arguments[1:]))
 
 
 @odd.EXAMPLES
@@ -452,4 +450,4 @@ def test_pixel_texts_have_a_word_for_each_square(pool, margin, levels, data):
         name = data.draw(st.sampled_from("ab"))
         content = (raw / name).read_bytes()
         (raw / name).write_bytes(data.draw(st.sampled_from([content[:-1], content + b"\0", content[1:], b""])))
-        assert odd.sentence_of(read_all, "pixel_texts", raw, ["text", "label"], options).startswith(f"{name} ")
+        assert sentence_of(read_all, "pixel_texts", raw, ["text", "label"], options).startswith(f"{name} ")

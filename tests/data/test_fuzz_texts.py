@@ -10,7 +10,8 @@ from shared.data.opening import read_lines
 from shared.data.ragged import RaggedArray
 from shared.data.splits import EMPTY, EQUAL, NAMES, Segment, assert_disjoint, sentence, tidy, write_corpus
 from shared.data.tokenizers import PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary
-from tests.data.odd import EXAMPLES, LINE, NAME, PIECES, SPLITS, WORD, folder, outcome, sentence_of
+from tests.data.odd import EXAMPLES, LINE, NAME, PIECES, SPLITS, WORD, folder
+from tests.refused import outcome, sentence_of
 
 SAME = [
     str.upper, str.lower, str.casefold, lambda text: text.replace(" ", "\u00a0"), lambda text: f"  {text}\t",

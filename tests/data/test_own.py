@@ -20,6 +20,7 @@ from shared.data.readers import read_card
 from shared.data.splits import EMPTY, EQUAL
 from shared.errors import ReplicationError
 from tests.data.odd import CARD, SPLITS
+from tests.refused import assert_refused
 
 PAIRS = [(f"{chr(97 + i % 26)} s{i} w", f"t{i} v") for i in range(200)]
 LABELS = [("pos" if i % 3 else "neg", f"a film {i}") for i in range(200)]
@@ -162,8 +163,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "p.csv: line 1, parted by ','"),
 ])  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
-    with pytest.raises(ReplicationError, match=sentence):
-        own(tmp_path, files, **options)
+    assert_refused(sentence, own, tmp_path, files, **options)
     assert [path.name for path in (tmp_path / "data").iterdir()] in ([], [".locks"])
 
 
@@ -201,8 +201,7 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
         ("other", "pipe", r"pipe is no file or folder"),
         ("other", "films", r"films/link is a link to a folder or to nothing; put files"),
     ):
-        with pytest.raises(ReplicationError, match=said):
-            new_card(name, [tmp_path / file], kind="classification", root=tmp_path / "data")
+        assert_refused(said, new_card, name, [tmp_path / file], kind="classification", root=tmp_path / "data")
     (tmp_path / "p.tsv").write_text(table(PAIRS[1:]))
     (tmp_path / "data/mine/manifest.json").unlink()
     with pytest.raises(ReplicationError, match=r"not those of its card:\n.*the sha256 of p\.tsv is"):
@@ -238,8 +237,7 @@ def test_empty_lines_of_a_test_set_stay_and_are_counted_in_the_manifest_alone_wh
     assert "left_out" not in Manifest.model_validate(manifest.model_dump() | {"left_out": {}}).model_dump(mode="json")
     text = {"reader": {"name": "files"}, "draw": {}, "languages": {}, "splits": {}}
     without = Card.model_validate(card | text)
-    with pytest.raises(ReplicationError, match="has no texts to draw"):
-        read_card(without, tmp_path)
+    assert_refused("has no texts to draw", read_card, without, tmp_path)
 
 
 def test_the_form_of_a_picture_is_told_or_refused_as_its_pixels_are(monkeypatch):

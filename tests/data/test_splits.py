@@ -9,7 +9,7 @@ from shared.data.splits import EQUAL, Segment, assert_disjoint, hashed_split, se
 from shared.data.storage import check_prepared, read_columns, read_summary, write_lines, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.translation.settings import ParallelCorpusConfig
-from tests.data.odd import sentence_of
+from tests.refused import assert_refused, sentence_of
 
 LANGUAGES = ["en", "fr"]
 ONE = [("Thus he spoke.", "thus, he SPOKE"), ("«a» – b…", "a b"), ("don't", "don’t")]
@@ -45,8 +45,7 @@ def test_columns_are_read_together_and_must_be_of_one_length(tmp_path):
         write_lines(tmp_path / f"test.{name}", lines)
     columns = read_columns(tmp_path, "test", ["en", "fr"], optional=["align", "key"])
     assert columns == {"en": ["a", "b"], "fr": ["c", "d"], "key": ["1", "2"]}
-    with pytest.raises(ReplicationError, match=r"test\.align does not exist; run the fetch stage"):
-        read_columns(tmp_path, "test", ["en", "align"])
+    assert_refused(r"test\.align does not exist; run the fetch stage", read_columns, tmp_path, "test", ["en", "align"])
     write_lines(tmp_path / "test.key", ["1"])
     with pytest.raises(ReplicationError, match=f"differ in length; fetch {tmp_path.name} again"):
         read_columns(tmp_path, "test", ["en"], optional=["key"])

@@ -2,8 +2,7 @@ import pytest
 
 from shared.data import tokenizers
 from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary
-from shared.errors import ReplicationError
-from tests.data.odd import sentence_of
+from tests.refused import assert_refused
 
 LINES = ["the cat sat on the mat .", "a dog saw the cat", "über die Straße läuft der Hund", "the end"] * 3
 WORDS = WordVocabulary.train(LINES, size=100, split="space")
@@ -58,9 +57,9 @@ def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
 def test_a_damaged_file_is_named(content, tmp_path):
     path = tmp_path / "source.tokenizer"
     path.write_bytes(content)
-    assert "is damaged" in sentence_of(tokenizers.load_tokenizer, path)
+    assert_refused("is damaged", tokenizers.load_tokenizer, path)
     path.unlink()
-    assert "run the prepare stage" in sentence_of(tokenizers.load_tokenizer, path)
+    assert_refused("run the prepare stage", tokenizers.load_tokenizer, path)
 
 
 def test_every_line_of_a_text_counts_however_long_it_is():
@@ -70,6 +69,5 @@ def test_every_line_of_a_text_counts_however_long_it_is():
 
 
 def test_too_few_pieces_for_the_characters_say_so_in_one_line():
-    with pytest.raises(ReplicationError, match="choose a larger size") as error:
-        SentencePieceTokenizer.train(["abcdefghijklmnopqrstuvwxyz äöüß"] * 9, size=16, model_type="bpe")
-    assert "\n" not in str(error.value)
+    lines = ["abcdefghijklmnopqrstuvwxyz äöüß"] * 9
+    assert_refused("choose a larger size", SentencePieceTokenizer.train, lines, size=16, model_type="bpe")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from shared.decoding.constraints import Constraints, best_first, length_divisor
 from shared.decoding.sampling import greedy_search
-from shared.errors import ReplicationError
 from tests.decoding.hashed_decoder import END, HashedDecoder, limits, start
+from tests.refused import assert_refused
 
 
 def test_sources_that_ended_leave_the_batch() -> None:
@@ -34,8 +34,7 @@ def test_attention_asked_of_a_model_without_any() -> None:
 def test_nan_is_refused() -> None:
     state = start(2, 5, seed=0)
     state.log_probs[1] = torch.nan
-    with pytest.raises(ReplicationError, match="NaN"):
-        greedy_search(HashedDecoder(), state, limits([0, 0], [3, 3]))
+    assert_refused("NaN", greedy_search, HashedDecoder(), state, limits([0, 0], [3, 3]))
 
 
 few_values = st.lists(st.sampled_from([0.0, -0.5, -1.0, -2.0]), min_size=12, max_size=12)

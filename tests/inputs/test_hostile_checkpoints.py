@@ -16,6 +16,7 @@ from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.runs import check_weights
 from tests.pipeline.toys import SEEDS, copy
+from tests.refused import assert_refused
 
 VARIANT = "long"
 
@@ -135,14 +136,12 @@ def test_an_overwritten_header_of_an_archive_is_damage(tmp_path, at, value):
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\1\2") + at + 2] = value
     path.write_bytes(content)
-    with pytest.raises(ReplicationError, match=r"a\.ckpt is damaged.*; delete it and train again\."):
-        check_weights(path)
+    assert_refused(r"a\.ckpt is damaged.*; delete it and train again\.", check_weights, path)
 
 
 def test_arrays_hold_numbers_alone(tmp_path):
     marker = tmp_path / "made by an array"
     save_arrays(tmp_path, {"a": np.arange(3)})
     np.save(tmp_path / "a.npy", np.array([Evil(marker)], dtype=object), allow_pickle=True)
-    with pytest.raises(ReplicationError, match="is incomplete"):
-        load_arrays(tmp_path, ["a"])
+    assert_refused("is incomplete", load_arrays, tmp_path, ["a"])
     assert not marker.exists()

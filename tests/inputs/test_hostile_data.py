@@ -18,9 +18,10 @@ from shared.data.opening import read_lines
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
-from tests.data.odd import CARD, MANY, outcome
+from tests.data.odd import CARD, MANY
 from tests.inputs.raw_data import CASES
 from tests.pipeline.toys import write_yaml
+from tests.refused import assert_refused, outcome
 
 TIMES = 2_000 if MANY else 40
 PIECE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|[A-Za-z_]+')
@@ -129,8 +130,7 @@ def card(tmp_path, monkeypatch):
 @pytest.mark.parametrize("reader", OPTIONS)
 def test_a_card_cannot_have_a_file_elsewhere_read(card, tmp_path, reader, path):
     card(reader={"name": reader, "options": OPTIONS[reader](path)})
-    with pytest.raises(ReplicationError, match=r"^data/evil\.yaml: .*reader.*"):
-        fetch("evil")
+    assert_refused(r"^data/evil\.yaml: .*reader.*", fetch, "evil")
     assert not any(each.name.startswith("evil") for each in (tmp_path / "data").iterdir() if each.is_dir())
 
 
@@ -146,8 +146,7 @@ def test_a_card_cannot_write_elsewhere(card, tmp_path, path):
         {"files": {path: "0" * 64}},
     ):
         card(reader=reader, **changes)
-        with pytest.raises(ReplicationError, match=r"^data/evil\.yaml: "):
-            fetch("evil")
+        assert_refused(r"^data/evil\.yaml: ", fetch, "evil")
     assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "data/evil.yaml"])
 
 
@@ -156,8 +155,7 @@ def test_a_card_runs_no_code(card, tmp_path):
     card()
     path = tmp_path / "data/evil.yaml"
     path.write_text(path.read_text() + f"title2: !!python/object/apply:os.mkdir [{made}]\n")
-    with pytest.raises(ReplicationError, match=r"data/evil\.yaml is not valid YAML"):
-        fetch("evil")
+    assert_refused(r"data/evil\.yaml is not valid YAML", fetch, "evil")
     assert not made.exists()
 
 
@@ -172,5 +170,4 @@ def test_a_package_name_is_no_option_of_its_client(card, tmp_path):
             {"kind": "apt", "packages": {name: {"a": "a"}}},
         ):
             card(reader={"name": "files"}, sources=[source])
-            with pytest.raises(ReplicationError, match=r"^data/evil\.yaml: .*sources"):
-                fetch("evil")
+            assert_refused(r"^data/evil\.yaml: .*sources", fetch, "evil")

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from tests.refused import assert_refused
 
 F64 = torch.float64
 
@@ -72,5 +72,4 @@ def test_learned_positions_begin_as_large_as_embeddings_before_their_scaling():
 
 def test_there_are_only_so_many_learned_positions():
     positions = LearnedPositions(count=6, width=4)
-    with pytest.raises(ReplicationError, match="there are 6 learned positions, and a sequence has 7 symbols"):
-        positions(6, 7)
+    assert_refused("there are 6 learned positions, and a sequence has 7 symbols", positions, 6, 7)

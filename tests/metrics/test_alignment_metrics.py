@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ReplicationError
 from shared.metrics import alignment
+from tests.refused import assert_refused
 
 links = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
@@ -38,8 +38,7 @@ def test_pharaoh_lines() -> None:
 
 @pytest.mark.parametrize(("line", "first"), [("1-2 3:4", 0), ("1-", 0), ("a-b", 0), ("0-1", 1), ("1--2", 0)])
 def test_malformed_pharaoh_is_refused(line: str, first: int) -> None:
-    with pytest.raises(ReplicationError, match="not an alignment link"):
-        alignment.parse_pharaoh(line, first=first)
+    assert_refused("not an alignment link", alignment.parse_pharaoh, line, first=first)
 
 
 WEIGHTS = np.array([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1], [0.1, 0.3, 0.6], [0.1, 0.45, 0.45]])  # (T, S)

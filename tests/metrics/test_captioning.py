@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shared.errors import ReplicationError
 from shared.metrics import captioning
 from shared.metrics.translation import corpus_bleu as smoothed_bleu
+from tests.refused import assert_refused
 
 corpus_bleu = partial(smoothed_bleu, smooth=False)
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java")
@@ -123,8 +124,7 @@ def test_spice_is_left_out_without_its_models(fake_java, monkeypatch):
         assert scorer.signatures()["spice"] == why
     with captioning.CaptionScorer(["spice"], tokenisation="none") as scorer:
         assert scorer.statistics(["a", "b"], [["a"], ["b"]]) == [{}, {}]
-    with pytest.raises(ReplicationError, match=r"SPICE cannot be computed: no.jar and such.jar are not in"):
-        captioning.spice(["a"], [["a"]])
+    assert_refused(r"SPICE cannot be computed: no.jar and such.jar are not in", captioning.spice, ["a"], [["a"]])
 
 
 def test_spice_reads_what_its_program_writes(fake_java, monkeypatch):
@@ -147,8 +147,7 @@ json.dump(rows[::-1], open(out, "w"))
 ])  # fmt: skip
 def test_a_tokeniser_that_fails_or_loses_lines_is_refused(fake_java, body, said):
     fake_java(body)
-    with pytest.raises(ReplicationError, match=said):
-        captioning.tokenised(["a", "b"])
+    assert_refused(said, captioning.tokenised, ["a", "b"])
 
 
 def test_bleu_of_words_needs_neither_java_nor_pycocoevalcap(monkeypatch, tmp_path):
@@ -173,5 +172,4 @@ def test_java_is_asked_for_up_front(monkeypatch, tmp_path):
 def test_a_java_that_does_not_run_is_none(fake_java, monkeypatch, tmp_path):
     fake_java("")
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(ReplicationError, match="there is no 'java' that works on the PATH"):
-        captioning.require_scorers(["meteor"], "none")
+    assert_refused("there is no 'java' that works on the PATH", captioning.require_scorers, ["meteor"], "none")

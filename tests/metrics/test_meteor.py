@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ReplicationError
 from shared.metrics.captioning import Meteor, coco, corpus_meteor
+from tests.refused import assert_refused
 
 # Hypothesis, references, METEOR 1.5's SCORE less the chunk of a hypothesis that is its reference, its EVAL.
 RECORDED = [
@@ -69,8 +69,7 @@ def test_a_process_that_ends_says_why(fake_java, body, before, said):
     with Meteor() as meteor:
         if before:
             meteor._process.wait()
-        with pytest.raises(ReplicationError, match=said):
-            meteor.statistics(["a"] * 1000, [["b"]] * 1000)
+        assert_refused(said, meteor.statistics, ["a"] * 1000, [["b"]] * 1000)
 
 
 @pytest.mark.slow  # METEOR reads its paraphrases for ten seconds

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.pipeline import code
 from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import ScaleFile, lenders
 from shared.tasks.kinds import KINDS, papers
+from tests.refused import assert_refused
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = '''
@@ -178,8 +178,7 @@ def test_a_hash_is_the_same_on_every_version_of_python(project):
 @pytest.mark.parametrize("text", [b"def f(:", b"x = '\xff'", b"\0"])
 def test_a_broken_file_is_named(text, project):
     (project / "shared" / "attention" / "seen.py").write_bytes(text)
-    with pytest.raises(ReplicationError, match=r"^shared/attention/seen\.py cannot be read as Python \(.+\)\.$"):
-        stage("train")
+    assert_refused(r"^shared/attention/seen\.py cannot be read as Python \(.+\)\.$", stage, "train")
 
 
 def test_what_was_found_is_kept_and_found_anew_where_a_file_has_changed(project, monkeypatch):

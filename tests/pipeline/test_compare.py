@@ -10,9 +10,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.compare import compare_stage
+from tests.refused import assert_refused
 from tests.reports.drawing import amiss
 from tests.synthetic_runs import Variant, build
 
@@ -152,8 +152,7 @@ def test_what_one_side_has_alone_is_named(project):
     (("first", "HEAD"), {"scale": "bench"}, r"^'first' has no results in runs/bench; name what has some, or"),
 ])  # fmt: skip
 def test_names_that_mean_nothing(project, names, options, message):
-    with pytest.raises(ReplicationError, match=message):
-        said(*names, **options)
+    assert_refused(message, said, *names, **options)
     assert not (project / "reports" / "comparisons").exists()
 
 

@@ -7,12 +7,12 @@ import subprocess
 import pytest
 import yaml
 
-from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.pipeline.new import SHAPES, new_replication
 from shared.tasks.kinds import KINDS
 from tests.pipeline.scratch import ROOT, change_yaml, changes, commit, copy_files, copy_scenes, dvc, pipeline, smoke_of
 from tests.pipeline.test_check import as_dvc_writes
+from tests.refused import assert_refused
 
 COPIED_KIND = "classification"
 MEASURES = '''"""Measures of graded texts."""
@@ -97,15 +97,13 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, param
     (empty / "replications" / "taken").mkdir()
     (empty / "replications" / "taken" / "model.py").touch()
     before = files(empty)
-    with pytest.raises(ReplicationError, match=message):
-        new_replication(name, kind)
+    assert_refused(message, new_replication, name, kind)
     assert files(empty) == before
 
 
 def test_a_folder_that_is_no_project_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ReplicationError, match=r"is no project: it lacks params\.yaml or the folder replications"):
-        new_replication("fresh")
+    assert_refused(r"is no project: it lacks params\.yaml or the folder replications", new_replication, "fresh")
     assert list(tmp_path.iterdir()) == []
 
 

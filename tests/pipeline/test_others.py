@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from shared.claims.results import load_results
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.check import check_claims, check_settings
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import link_pipeline
 from shared.pipeline.plan import content
 from tests.pipeline.scratch import change_yaml
+from tests.refused import assert_refused
 
 TRAINED, NAMING = "toy_sequences", "toy_naming"
 OTHER = f"{TRAINED}/short"
@@ -77,5 +77,4 @@ def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, mess
 
     check()
     change(mend)
-    with pytest.raises(ReplicationError, match=message):
-        check()
+    assert_refused(message, check)

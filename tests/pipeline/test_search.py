@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.search import Search, unfollowed, untuned
 from shared.tasks.settings import StudyConfig
 from tests.pipeline.scratch import ROOT, change_yaml, environment
 from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, Paper, enter, write_project, write_yaml
+from tests.refused import assert_refused
 
 PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
 RATES, SIZES, PILOTS = [0.00001, 0.03], [6, 9], [101, 102]
@@ -290,8 +290,7 @@ def test_a_study_is_not_searched(project, monkeypatch):
 
     monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}})
     project.set("short", "model", study="speed")
-    with pytest.raises(ReplicationError, match=r"smoke/search.yaml: variants: 'short' is a study"):
-        unfollowed(PAPER, "smoke")
+    assert_refused(r"smoke/search.yaml: variants: 'short' is a study", unfollowed, PAPER, "smoke")
 
 
 @pytest.mark.parametrize(("updates", "every"), [(10, 10), (30, 15), (40, 40)])

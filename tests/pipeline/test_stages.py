@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.pipeline.__main__ import main
 from shared.pipeline.files import made_anew, write_json
 from shared.pipeline.runs import means
 from tests.pipeline.scratch import copy_files, environment
+from tests.refused import assert_refused
 
 
 @pytest.mark.parametrize(("arguments", "status"), [
@@ -113,8 +113,7 @@ def test_an_old_folder_that_cannot_be_removed_does_not_keep_the_new_one_out(tmp_
         patch.setattr(shutil, "rmtree", refuse)
         make_with(final, "second")
         assert [path.name for path in final.iterdir()] == ["second"]
-        with pytest.raises(ReplicationError, match=r"folder\.old\.partial, .* \(Device or resource busy\); remove"):
-            make_with(final, "third")
+        assert_refused(r"folder\.old\.partial, .* \(Device or resource busy\); remove", make_with, final, "third")
     assert [path.name for path in final.iterdir()] == ["second"]
     make_with(final, "third")
     assert list(tmp_path.rglob("*")) == [final, final / "third"]
@@ -131,8 +130,7 @@ def test_a_folder_that_cannot_be_renamed_leaves_the_old_one_in_place(tmp_path, m
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(ReplicationError, match=r"folder cannot be put in place \(Device or resource busy\); see that"):
-        make_with(final, "second")
+    assert_refused(r"folder cannot be put in place \(Device or resource busy\); see that", make_with, final, "second")
     assert list(tmp_path.rglob("*")) == [final, final / "first"]
 
 

@@ -9,8 +9,8 @@ import pytest
 from replications.luong.aligners import word_pairs
 from replications.luong.fast_align import FastAlign
 from replications.luong.replication import REPLICATION
-from shared.errors import ReplicationError
 from shared.tasks.translation.corpus import PreparedText
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.in_process import examples_of, judge, train, write_columns
 
@@ -90,10 +90,8 @@ def test_fast_align_learns_the_same_again():
 
 def test_fast_align_that_fails_says_so():
     pytest.importorskip("systran_align")
-    with pytest.raises(ReplicationError, match="fast_align failed: ValueError"):
-        FastAlign.train([(["a"], ["A"])], iterations="many")
-    with pytest.raises(ReplicationError, match="there are none"):
-        FastAlign.train([([], []), (["a"], [])])
+    assert_refused("fast_align failed: ValueError", FastAlign.train, [(["a"], ["A"])], iterations="many")
+    assert_refused("there are none", FastAlign.train, [([], []), (["a"], [])])
 
 
 def test_pieces_are_put_together_to_the_words_that_gold_links_number(tmp_path):
@@ -115,8 +113,7 @@ def test_without_gold_alignments_there_is_nothing_to_judge(prepared, tmp_path):
     shutil.copytree(prepared, without)
     (without / "test" / "align.txt").unlink()
     train(REPLICATION, one, without, tmp_path)
-    with pytest.raises(ReplicationError, match="no gold alignments"):
-        judge(REPLICATION, one, without, tmp_path)
+    assert_refused("no gold alignments", judge, REPLICATION, one, without, tmp_path)
 
 
 def test_where_the_package_is_missing_fast_align_says_so(monkeypatch):

@@ -10,8 +10,8 @@ import pytest
 from replications.transformer_xl import figures
 from replications.transformer_xl.context_length import relative_effective_context_length
 from shared.claims.results import load_results
-from shared.errors import ReplicationError
 from shared.reports.document import Figure, Table, plain_text
+from tests.refused import assert_refused
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import skip, study
 from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
@@ -148,8 +148,7 @@ def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
 ])  # fmt: skip
 def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
     leave(leave(tmp_path, "first", falling(1)), "second", falling(2), **other)
-    with pytest.raises(ReplicationError, match=message):
-        figures.context_losses(load_results(tmp_path), ["first", "second"])
+    assert_refused(message, figures.context_losses, load_results(tmp_path), ["first", "second"])
 
 
 def test_a_broken_file_is_named(tmp_path):
@@ -157,5 +156,4 @@ def test_a_broken_file_is_named(tmp_path):
     results = load_results(tmp_path)
     path = results["second"].contexts(2)
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ReplicationError, match=r"second.*contexts\.npz cannot be read"):
-        figures.context_losses(results, ["first", "second"])
+    assert_refused(r"second.*contexts\.npz cannot be read", figures.context_losses, results, ["first", "second"])

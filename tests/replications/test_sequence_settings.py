@@ -5,8 +5,8 @@ import torch
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
-from shared.errors import ReplicationError
 from shared.tasks.settings import check_model
+from tests.refused import assert_refused
 from tests.replications.small_sequences import SIZES, VOCABULARY, small, symbols
 from tests.tasks.in_process import run_config
 
@@ -54,8 +54,7 @@ def test_what_suits_is_let_pass():
     ("linear", {"corpus": PIXELS, "evaluation": {"swapped": {"a": {}}}}, "leave out evaluation.swapped"),
 ])  # fmt: skip
 def test_what_does_not_suit_is_refused(paper, changes, message):
-    with pytest.raises(ReplicationError, match=message):
-        check(paper, **changes)
+    assert_refused(message, check, paper, **changes)
 
 
 def test_a_model_that_takes_over_weights_after_the_swap_is_swapped_too():

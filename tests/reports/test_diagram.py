@@ -2,10 +2,10 @@
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.reports.document import Drawing
 from shared.reports.page import render
 from shared.reports.paper import Paper
+from tests.refused import assert_refused
 from tests.test_house_rules import PAPERS
 
 OUTSIDE = """boxes => boxes.flatMap(text => {
@@ -35,5 +35,4 @@ def test_an_arrow_or_a_box_that_is_none_is_named(wrong, said, root, tmp_path):
     text = (root / "replications" / "shaw" / "paper.yaml").read_text().split("diagram:")[0]
     path = tmp_path / "paper.yaml"
     path.write_text(f"{text}diagram: { ({'rows': [{'a': 'b'}]} | wrong) }\n")
-    with pytest.raises(ReplicationError, match=said):
-        Paper.load(path)
+    assert_refused(said, Paper.load, path)

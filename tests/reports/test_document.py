@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.reports import document as doc
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import LARGEST_VECTOR, Place, as_one_file, render, write_page
+from tests.refused import assert_refused
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -82,8 +82,7 @@ def test_a_page_can_be_one_file(blocks, tmp_path):
     assert set(re.findall(r'<a [^>]*href="([^"]+)"', text)) == {"#content", "#after", "https://example.org"}
     assert "<p>numbers</p>" in text
     (tmp_path / "figures" / "a.svg").unlink()
-    with pytest.raises(ReplicationError, match=r"a\.svg cannot be read; make the report first"):
-        as_one_file(tmp_path / "index.html")
+    assert_refused(r"a\.svg cannot be read; make the report first", as_one_file, tmp_path / "index.html")
 
 
 def test_no_words_of_the_data_become_markup_in_any_block(picture, tmp_path):

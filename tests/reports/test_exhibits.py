@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import load_exhibits
+from tests.refused import assert_refused
 
 PAPERS = sorted(path.parent.name for path in (Path(__file__).parents[2] / "replications").glob("*/paper.yaml"))
 
@@ -37,5 +37,4 @@ def test_a_paper_may_list_no_figures(monkeypatch):
     assert load_exhibits("no_such_paper", [default]) == [default]
     empty = "replications.bahdanau.report"
     monkeypatch.setitem(sys.modules, empty, ModuleType(empty))
-    with pytest.raises(ReplicationError, match=r"replications/bahdanau/report\.py does not define FIGURES"):
-        load_exhibits("bahdanau")
+    assert_refused(r"replications/bahdanau/report\.py does not define FIGURES", load_exhibits, "bahdanau")

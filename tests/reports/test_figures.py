@@ -15,6 +15,7 @@ from shared.reports.curves import read_curve, read_curves, training_curves
 from shared.reports.exhibits import LINES, by_task, panels
 from shared.reports.figures import COLOURS, drawing, legend_above, plot_line
 from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength
+from tests.refused import assert_refused
 from tests.synthetic_runs import Variant, build
 
 VARIANTS = {"rnnsearch-50": Variant("generated", 0.95, attention=0.9), "other": Variant("generated", 0.8, 0.02)}
@@ -107,8 +108,7 @@ def test_nothing_is_drawn_where_nothing_was_recorded(runs, tmp_path):
 def test_a_file_that_is_no_curve_is_refused(tmp_path):
     results = load_results(build(tmp_path, {"a": Variant("generated", 0.9)}, examples=5, seeds=(1,)))
     results["a"].curve(1).write_text("epoch,loss\n1,2\n")
-    with pytest.raises(ReplicationError, match=r"curve\.csv is not a training curve"):
-        read_curves(results["a"], metric="loss", split="valid")
+    assert_refused(r"curve\.csv is not a training curve", read_curves, results["a"], metric="loss", split="valid")
 
 
 def many(count, *, task="generated"):

@@ -7,7 +7,6 @@ import shutil
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.reports.document import Table
 from shared.reports.joined import Replicated, decided_by
 from shared.reports.page import write_page
@@ -17,6 +16,7 @@ from shared.reports.site import FIELDS, summarize
 from shared.reports.stored import NAME, read_part
 from shared.reports.verdicts import Report
 from tests.made_claims import claim, entry, paper_folder
+from tests.refused import assert_refused
 from tests.reports.test_report import loss, readme
 from tests.synthetic_runs import TRANSLATORS, build
 
@@ -104,8 +104,7 @@ def test_what_is_stored_is_what_was_written(root, tmp_path):
     assert part.cards.keys() == BENCH.keys()
     assert part.cards["T99-C1"].evidence[1].path == root / "reports/quick/bahdanau/figures/seeds_T99-C1.png"
     (tmp_path / NAME).write_text("{")
-    with pytest.raises(ReplicationError, match=r"page.json cannot be read .* run its report stage again"):
-        read_part(tmp_path)
+    assert_refused(r"page.json cannot be read .* run its report stage again", read_part, tmp_path)
 
 
 def test_the_summary_counts_the_better_evidence_once_and_leaves_out_the_smoke_scale(root):

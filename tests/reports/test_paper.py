@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from shared.errors import ReplicationError
 from shared.reports.paper import Paper
+from tests.refused import assert_refused
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("replications/*/paper.yaml"))
@@ -65,5 +65,4 @@ def test_the_claimed_differences_are_those_of_table_1():
     (lambda c: c.update(program=[PROGRAM | {"file": "owner/repository/file.py"}]), "program.0.file"),
 ])  # fmt: skip
 def test_wrong_facts_are_refused(tmp_path, change, message):
-    with pytest.raises(ReplicationError, match=message):
-        Paper.load(changed(tmp_path / "paper.yaml", change))
+    assert_refused(message, Paper.load, changed(tmp_path / "paper.yaml", change))

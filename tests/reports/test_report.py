@@ -18,6 +18,7 @@ from shared.reports.report import write_report
 from shared.reports.site import BEGIN, END, summarize, write_papers
 from shared.tasks.translation.report import REPORT, AlignmentOffsets, Heatmaps, ScoresByLength
 from tests.made_claims import REPLICATIONS, claim, compared, paper_folder
+from tests.refused import assert_refused
 from tests.reports.drawing import amiss
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
@@ -257,8 +258,7 @@ def test_the_summary_and_the_readmes(root):
 
 def test_a_readme_without_markers_is_refused_unchanged(tmp_path):
     (tmp_path / "README.md").write_text(f"{END}\n{BEGIN}\n")
-    with pytest.raises(ReplicationError, match="once each, in this order"):
-        summarize(tmp_path / "reports", [tmp_path / "README.md"])
+    assert_refused("once each, in this order", summarize, tmp_path / "reports", [tmp_path / "README.md"])
     assert (tmp_path / "README.md").read_text() == f"{END}\n{BEGIN}\n"
 
 

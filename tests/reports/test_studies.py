@@ -7,13 +7,13 @@ import pytest
 from matplotlib.image import imread
 
 from shared.claims.results import load_results
-from shared.errors import ReplicationError
 from shared.reports import curves as studies
 from shared.reports.curves import StudyLines, StudyPanel
 from shared.reports.document import Table, plain_text
 from shared.reports.exhibits import KindReport, by_task
 from shared.reports.figures import COLOURS
 from shared.reports.runs import cost, our_results, study_tables
+from tests.refused import assert_refused
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, skip, study
 from tests.tasks.sequences.synthetic_sequences import FEATURES, kernels, scaling
@@ -143,8 +143,7 @@ def test_ends_of_bands_are_means_over_seeds(results):
 
 def test_sizes_of_two_dimensions_are_no_line(results):
     run = changed(results["scaling"], {"linear.seconds_n8": 1.0, "linear.seconds_d8": 1.0})
-    with pytest.raises(ReplicationError, match=r"linear\.seconds by several dimensions \(d, n\)"):
-        TIME.lines({"scaling": run})
+    assert_refused(r"linear\.seconds by several dimensions \(d, n\)", TIME.lines, {"scaling": run})
 
 
 def test_lines_of_one_title_are_panels_of_one_figure(results, tmp_path, drawn):
@@ -207,5 +206,4 @@ def test_what_is_not_positive_does_not_break_a_logarithmic_axis(results, tmp_pat
 
 def test_more_lines_than_colours_are_refused(results, tmp_path):
     many = replace(TIME, subjects={f"s{i}": f"label {i}" for i in range(8)})
-    with pytest.raises(ReplicationError, match=r"'One layer\.' has more than 7 lines"):
-        StudyLines("One layer.", [many]).draw(results, tmp_path)
+    assert_refused(r"'One layer\.' has more than 7 lines", StudyLines("One layer.", [many]).draw, results, tmp_path)

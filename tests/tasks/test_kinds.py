@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.tasks.kinds import KINDS, part_of
+from tests.refused import assert_refused
 
 LIGHT = """
 import importlib, sys
@@ -33,5 +33,4 @@ def test_every_kind_has_figures_for_papers_that_list_none(kind):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ReplicationError, match="no kind of task 'poetry'; there are captioning, classification"):
-        part_of("poetry", "report")
+    assert_refused("no kind of task 'poetry'; there are captioning, classification", part_of, "poetry", "report")

@@ -14,6 +14,7 @@ from shared.tasks.kinds import load_replication
 from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import SequenceRun
 from shared.tasks.settings import check_model, find_route
+from tests.refused import assert_refused
 from tests.replications.small_sequences import SIZES
 from tests.tasks.in_process import run_config
 
@@ -49,8 +50,7 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
      r"fast\.model, for a network of the study: .*multiple of heads"),
 ])  # fmt: skip
 def test_a_wrong_section_is_refused_with_its_place(own: dict[str, Any], changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ReplicationError, match=message):
-        check_model(paper("performer"), run(own, **changes))
+    assert_refused(message, check_model, paper("performer"), run(own, **changes))
 
 
 def test_a_study_that_builds_the_tasks_network_reads_its_settings_and_refuses_others() -> None:
@@ -75,6 +75,5 @@ def test_the_place_outlives_a_copy_and_is_no_setting() -> None:
 
 
 def test_a_paper_that_is_not_there_says_where_adding_one_is_explained(pytestconfig: pytest.Config) -> None:
-    with pytest.raises(ReplicationError, match=r"nobody/replication\.py; see 'Add a paper' in CONTRIBUTING\.md"):
-        load_replication("nobody")
+    assert_refused(r"nobody/replication\.py; see 'Add a paper' in CONTRIBUTING\.md", load_replication, "nobody")
     assert "## Add a paper" in (pytestconfig.rootpath / "CONTRIBUTING.md").read_text()

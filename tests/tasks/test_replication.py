@@ -5,10 +5,10 @@ from pydantic import Field
 
 from replications.luong.model import EncoderDecoder
 from shared.config import Strict
-from shared.errors import ReplicationError
 from shared.tasks.replication import Study, runner_of
 from shared.tasks.settings import BorrowedConfig, StudyConfig, check_model
 from shared.tasks.translation.corpus import PreparedText
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.in_process import judge, paper, run_config, train, write_columns
 
@@ -95,7 +95,6 @@ def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(
     ({"paper": "performer", "settings": {}}, "performer has no model for tasks of kind"),
 ])  # fmt: skip
 def test_a_wrong_section_is_refused_where_it_is(model, message):
-    with pytest.raises(ReplicationError, match=message) as error:
-        check_model(REPLICATION.settings, config(model))
-    assert str(error.value).startswith("toy/params.yaml: variants.rival.model")
+    said = assert_refused(message, check_model, REPLICATION.settings, config(model))
+    assert said.startswith("toy/params.yaml: variants.rival.model")
     check_model(REPLICATION.settings, config({"study": "count"}))  # the task's own layers are the networks'

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.errors import ReplicationError
+from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 
 WORDS = {"kind": "words", "size": 20}
@@ -91,5 +91,4 @@ def test_what_is_right_is_let_pass(corpus):
     ("corpus", "section", "changes", "words"), [(corpus, *case) for corpus, cases in CASES.items() for case in cases]
 )
 def test_what_is_wrong_is_refused(corpus, section, changes, words):
-    with pytest.raises(ReplicationError, match=words):
-        config(corpus, **{section: changes})
+    assert_refused(words, config, corpus, **{section: changes})

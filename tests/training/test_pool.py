@@ -16,6 +16,7 @@ import pytest
 from shared.errors import ReplicationError
 from shared.training.pool import Job, run_jobs
 from tests.faults.processes import runs
+from tests.refused import assert_refused
 from tests.training.conftest import Alone
 from tests.training.killed import ROOT, assert_same_run, assert_same_seeds
 from tests.training.pooled import SEEDS, end, fail, talk, threads, training_jobs
@@ -72,8 +73,7 @@ def test_each_failed_seed_is_named_with_its_error_and_the_others_finish(
 
 
 def test_of_a_single_job_that_fails_there_is_but_the_error() -> None:
-    with pytest.raises(ReplicationError, match=r"^only: give another value\.$"):
-        run_jobs([Job("only", fail, ("give another value.",))], workers=4)
+    assert_refused(r"^only: give another value\.$", run_jobs, [Job("only", fail, ("give another value.",))], workers=4)
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -10,10 +10,10 @@ from PIL import Image
 from torch.nn import functional as F
 
 from shared.data.fetch import fetch
-from shared.errors import ReplicationError
 from shared.vision.efficientnet_lite import DEVIATION, MEAN, EfficientNetLite0
 from shared.vision.settings import LAYERS
 from tests.parity.fetched_packages import fetched, wheel_of
+from tests.refused import assert_refused
 from tests.vision.efficientnet_weights import random_state
 
 STRIDES = [1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
@@ -96,8 +96,7 @@ def test_a_file_that_does_not_hold_the_weights_is_refused_and_none_of_its_code_r
     elif content is not None:
         torch.save(content, path)
     said = r"does not hold the weights of EfficientNet-lite0.* run the features stage, which fetches '.*' anew"
-    with pytest.raises(ReplicationError, match=said):
-        EfficientNetLite0.load(path)
+    assert_refused(said, EfficientNetLite0.load, path)
     assert capsys.readouterr().out == ""
 
 

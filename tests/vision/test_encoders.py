@@ -17,6 +17,7 @@ from shared.vision.efficientnet_lite import EfficientNetLite0
 from shared.vision.encoders import ImageEncoder, build_encoder, vgg19
 from shared.vision.features import box_shares, centres_inside, compute_features, coverage, load_features
 from shared.vision.settings import LAYERS, EncoderConfig, Layer
+from tests.refused import assert_refused
 
 
 def random_images(*shape):
@@ -154,8 +155,7 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     def fail(indices):
         raise ReplicationError("no photo.")
 
-    with pytest.raises(ReplicationError, match="no photo"):
-        compute_features(toy_encoder(), fail, 7, path, label="toy")
+    assert_refused("no photo", compute_features, toy_encoder(), fail, 7, path, label="toy")
     assert len(load_features(path)) == 2
     assert list(tmp_path.iterdir()) == [path]
 
@@ -170,12 +170,10 @@ def test_files_that_are_no_features_are_refused(tmp_path):
     path, said = tmp_path / "some.npy", r"cannot be read .* run the features stage again"
     for wrong in (np.zeros((2, 4, 3), np.float32), np.zeros((2, 4), np.float16)):
         np.save(path, wrong)
-        with pytest.raises(ReplicationError, match="not float16 of"):
-            load_features(path)
+        assert_refused("not float16 of", load_features, path)
     for harm in (lambda: path.write_bytes(path.read_bytes()[:-2]), path.unlink):
         harm()
-        with pytest.raises(ReplicationError, match=said):
-            load_features(path)
+        assert_refused(said, load_features, path)
 
 
 SIDE = 24  # pixels; so many that grids of 2, 3 and 4 places a side fall on them

@@ -1,14 +1,13 @@
 """What holds of every generated task, from the registry; and every wrong parameter is refused in a sentence."""
 
 import io
-import re
 
 import numpy as np
 import pytest
 
 from shared.data.generated import TASKS, generate
 from shared.data.readers import read
-from tests.data.odd import sentence_of
+from tests.refused import assert_refused
 
 
 def buckets(low, high, test=20, train=60):
@@ -160,9 +159,9 @@ WRONG = [
 
 @pytest.mark.parametrize(("task", "changes", "message"), WRONG)
 def test_wrong_parameters_are_refused(task, changes, message):
-    assert re.search(f"(?i){message}", sentence_of(generate, task, SMALL[task] | changes))
+    assert_refused(f"(?i){message}", generate, task, SMALL[task] | changes)
 
 
 def test_unknown_names_are_refused_with_the_nearest_one(tmp_path):
-    assert re.search(r"no generated task 'taly' \(did you mean 'tally'\?\)", sentence_of(generate, "taly", {}))
-    assert re.search(r"no reader 'bibel' \(did you mean 'bible'\?\)", sentence_of(read, "bibel", tmp_path, ["en"], {}))
+    assert_refused(r"no generated task 'taly' \(did you mean 'tally'\?\)", generate, "taly", {})
+    assert_refused(r"no reader 'bibel' \(did you mean 'bible'\?\)", read, "bibel", tmp_path, ["en"], {})

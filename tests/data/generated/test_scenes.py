@@ -13,8 +13,8 @@ from shared.data.generated.scenes import LANGUAGES, SIDE, Artwork, Placed, Scene
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
-from tests.data.odd import sentence_of
 from tests.inputs.raw_data import SVG, write_scenes
+from tests.refused import sentence_of
 
 SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
 # Unicode's group to names in its order; "green apple" and "house cat" share a word with one chosen before.

@@ -10,12 +10,12 @@ from torch import nn
 from shared.data.generated.scene_captions import Caption, Mention
 from shared.data.generated.scenes import Picture
 from shared.data.tokenizers import EOS, UNK
-from shared.errors import ReplicationError
 from shared.tasks.captioning import corpus as captioned
 from shared.tasks.captioning.corpus import features, features_folder
 from shared.vision.encoders import ImageEncoder
 from shared.vision.features import Grid
 from shared.vision.settings import Layer
+from tests.refused import assert_refused
 from tests.tasks.captioning.squares import SVG, write_pictures, write_scenes
 from tests.tasks.in_process import prepared, run_config
 
@@ -127,8 +127,7 @@ def test_long_captions_are_left_out_of_training_alone(dataset):
     assert task.split("train").image.tolist() == [0, 1, 2]
     assert task.split("test").image.tolist() == [0, 0, 1]
     assert len(task.tokenizer) == 4 + 6  # a black cat an empty scene
-    with pytest.raises(ReplicationError, match="no training caption of made is left; raise max_words"):
-        prepare(dataset, max_words=2)
+    assert_refused("no training caption of made is left; raise max_words", prepare, dataset, max_words=2)
 
 
 def test_fewer_images_are_the_first_ones(dataset):
@@ -147,32 +146,27 @@ def test_features_of_something_else_are_refused(dataset, monkeypatch, changes):
     monkeypatch.setattr(captioned, "fetch", lambda name, root: None)
     write(dataset, "test_long", [[BOTH]])
     encode(dataset, **changes)
-    with pytest.raises(ReplicationError, match="is of other images or another encoder; run the feat"):
-        prepare(dataset)
+    assert_refused("is of other images or another encoder; run the feat", prepare, dataset)
 
 
 def test_missing_features_are_named(dataset):
-    with pytest.raises(ReplicationError, match=r"scenes\.json does not exist; run the features and prepare"):
-        prepare(dataset)
+    assert_refused(r"scenes\.json does not exist; run the features and prepare", prepare, dataset)
     encode(dataset)
     (dataset.parents[1] / "paper" / "features" / "scenes" / "test.npy").unlink()
-    with pytest.raises(ReplicationError, match=r"test\.npy"):
-        prepare(dataset)
+    assert_refused(r"test\.npy", prepare, dataset)
 
 
 @pytest.mark.parametrize("mention", [(1, 4, 0), (0, 0, 0), (2, 1, 0), (-1, 1, 0), (1, 2, 2), (1, 2, -1)])
 def test_mentions_must_be_of_words_and_objects(dataset, mention):
     write(dataset, "valid", [[CAT], [Caption("a cat sleeps", (Mention(*mention),))]])
     encode(dataset)
-    with pytest.raises(ReplicationError, match="'a cat sleeps' does not name what it is said to name"):
-        prepare(dataset)
+    assert_refused("'a cat sleeps' does not name what it is said to name", prepare, dataset)
 
 
 def test_pieces_serve_where_nothing_is_known_of_objects(dataset, monkeypatch):
     encode(dataset)
     pieces = {"kind": "sentencepiece", "size": 30}
-    with pytest.raises(ReplicationError, match="use a tokenizer of kind words with split: space"):
-        prepare(dataset, tokenizer=pieces)
+    assert_refused("use a tokenizer of kind words with split: space", prepare, dataset, tokenizer=pieces)
     (dataset / "pictures.jsonl").unlink()
     monkeypatch.setattr(captioned, "PhotoSplit", Photos)
     _, task = prepare(dataset, tokenizer=pieces)

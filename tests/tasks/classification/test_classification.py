@@ -6,6 +6,7 @@ import torch
 from shared.errors import ReplicationError
 from shared.tasks.classification.settings import check_texts
 from shared.tasks.settings import check_model
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.classification.toy_classifiers import Toy, ToyConfig, write_dataset
 from tests.tasks.in_process import judge, paper, run_config, train, weights_of
@@ -51,6 +52,5 @@ def test_the_checkpoint_that_the_evaluation_names_is_judged(prepared, tmp_path):
 
 def test_pairs_of_texts_are_for_networks_that_read_two():
     of_pairs = config({}, CORPUS | {"texts": ["premise", "hypothesis"], "evidence": None})
-    with pytest.raises(ReplicationError, match="reads one text at once, but its corpus has 2"):
-        check_model(REPLICATION.settings, of_pairs)
+    assert_refused("reads one text at once, but its corpus has 2", check_model, REPLICATION.settings, of_pairs)
     check_model(reading(pairs=True).settings, of_pairs)

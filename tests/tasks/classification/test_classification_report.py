@@ -21,6 +21,7 @@ from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts, lin
 from shared.tasks.classification.report import REPORT, accuracies, paired_tests
 from shared.tasks.examples import read_kept, write_kept
 from tests import made_claims
+from tests.refused import assert_refused
 from tests.reports.drawing import amiss
 from tests.synthetic_runs import rewrite_examples
 from tests.tasks.classification.synthetic_classification import CLASSIFIERS, Classifier, build
@@ -162,8 +163,7 @@ def test_only_seeds_that_both_have_are_tested_and_the_same_texts(tmp_path):
     decisions = decided(results, claim(primary=compared("attention", "max")))
     assert [row[3] for row in paired_tests(decisions, results)[1].rows] == ["2"]
     results["max"].examples[2][0]["id"] = "another"
-    with pytest.raises(ReplicationError, match=r"max, seed 2, cannot be paired"):
-        paired_tests(decisions, results)
+    assert_refused(r"max, seed 2, cannot be paired", paired_tests, decisions, results)
 
 
 def kept(path, *lines, rows=1, predicted="good", evidence=None, weights=None):

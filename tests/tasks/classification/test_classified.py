@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import PAD, UNK
-from shared.errors import ReplicationError
 from shared.tasks.classification.corpus import ClassifiedText
+from tests.refused import assert_refused
 from tests.tasks.in_process import prepared
 from tests.tasks.in_process import write_columns as write
 
@@ -27,7 +27,6 @@ def text_of(rows):
 
 
 @given(rows(), st.randoms())
-@settings(deadline=None)
 def test_a_batch_is_what_padding_row_by_row_gives(rows, random):
     order = random.sample(range(len(rows)), random.randint(1, len(rows)))
     text = text_of(rows)
@@ -141,5 +140,4 @@ def test_evidence_beyond_the_cut_is_dropped(dataset):
 def test_what_cannot_be_prepared_is_named(dataset, changes, files, message):
     for split, columns in files.items():
         write(dataset, split, **columns)
-    with pytest.raises(ReplicationError, match=message):
-        prepare(dataset, **changes)
+    assert_refused(message, prepare, dataset, **changes)

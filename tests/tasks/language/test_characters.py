@@ -1,10 +1,9 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.tokenizers import SPECIAL, UNK
-from shared.errors import ReplicationError
 from shared.tasks.language.characters import CharactersConfig, CharacterVocabulary
+from tests.refused import assert_refused
 
 lines = st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12), max_size=6)
 
@@ -61,9 +60,7 @@ def test_pieces_can_be_read_and_belong_to_words():
 
 
 def test_a_missing_or_damaged_vocabulary_is_named(tmp_path):
-    with pytest.raises(ReplicationError, match="none does not exist; run the prepare stage again"):
-        CharacterVocabulary.load(tmp_path / "none")
+    assert_refused("none does not exist; run the prepare stage again", CharacterVocabulary.load, tmp_path / "none")
     for content in ("{", '{"unit": "byte"}'):
         (tmp_path / "bad").write_text(content)
-        with pytest.raises(ReplicationError, match=r"bad .*; run the prepare stage again"):
-            CharacterVocabulary.load(tmp_path / "bad")
+        assert_refused(r"bad .*; run the prepare stage again", CharacterVocabulary.load, tmp_path / "bad")

@@ -19,6 +19,7 @@ from shared.tasks.examples import write_kept
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.evaluation import ROWS, TEXTS, drawn, kept_texts, write_on
 from shared.tasks.language.settings import LanguageEvaluation
+from tests.refused import assert_refused
 from tests.replications.small_transformer_xl import VOCABULARY, small
 from tests.tasks.in_process import draw_kept, run_config
 from tests.tasks.language.synthetic_language import MODELS
@@ -200,5 +201,4 @@ def test_other_beginnings_have_a_table_of_their_own(tmp_path):
     tables = [block for block in Samples(["xl", "shaw"]).draw(found, tmp_path) if isinstance(block, Table)]
     assert [table.columns[1] for table in tables] == ["Continued by xl", "Continued by shaw"]
     path.write_text("[", encoding="utf-8")
-    with pytest.raises(ReplicationError, match=r"samples\.json is damaged"):
-        Samples(["shaw"]).draw(found, tmp_path)
+    assert_refused(r"samples\.json is damaged", Samples(["shaw"]).draw, found, tmp_path)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from shared.data.generated.sequences import FILE
 from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import copies
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.sequences.toy_sequence_models import write_copies
 
@@ -35,7 +36,7 @@ def written(split):
 
 
 @given(words)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_second_word_is_scored_and_nothing_else(words):
     split = copies(np.array([*map(len, words)]), lambda i: np.array(words[i]))
     batch = split.batch(np.arange(len(words)))
@@ -84,5 +85,4 @@ def test_what_cannot_be_prepared_is_said(fetched):
         prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
     for text, words in (('{"seed": 7', r"copy\.json is damaged"), ('{"seed": 7, "symbols": 1}', "'symbols'")):
         (fetched / FILE).write_text(text)
-        with pytest.raises(ReplicationError, match=words):
-            prepared(fetched)
+        assert_refused(words, prepared, fetched)

@@ -1,13 +1,12 @@
 """Pictures as sequences of pixels, smaller and coarser, and their batches."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from shared.errors import ReplicationError
 from shared.tasks.sequences.pixels import pictures
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.sequences.toy_sequence_models import write_pictures
 
@@ -28,7 +27,7 @@ def read(task, name):
 
 @given(st.sampled_from([1, 2, 3]), st.integers(2, 256), st.sampled_from([1, 3]), st.integers(0, 99))
 @example(1, 256, 3, 0)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_pixel_is_the_level_of_the_rounded_mean_of_its_square(tmp_path_factory, pool, levels, channels, seed):
     tmp_path = tmp_path_factory.mktemp("pixels")
     images = write_pictures(tmp_path / "toy", COUNTS, shape=(6, 12, channels), seed=seed)["test"]
@@ -94,10 +93,8 @@ def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_pat
 
 def test_what_is_not_there_or_damaged_is_named(tmp_path):
     write_pictures(tmp_path / "toy", COUNTS)
-    with pytest.raises(ReplicationError, match=r"4 x 4 pixels cannot be parted into squares of 3; choose"):
-        prepared(tmp_path, pool=3)
+    assert_refused(r"4 x 4 pixels cannot be parted into squares of 3; choose", prepared, tmp_path, pool=3)
     path = tmp_path / "toy/valid.images.npy"
     for harm in (lambda: path.write_bytes(path.read_bytes()[:-5]), path.unlink):
         harm()
-        with pytest.raises(ReplicationError, match=r"valid\.images\.npy cannot be read .* fetch toy again"):
-            prepared(tmp_path)
+        assert_refused(r"valid\.images\.npy cannot be read .* fetch toy again", prepared, tmp_path)

@@ -12,9 +12,10 @@ from shared.errors import ReplicationError
 from shared.tasks.sequences import proteins as of_proteins
 from shared.tasks.sequences.proteins import decode, encode, families
 from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY
+from tests.refused import assert_refused
 from tests.tasks import in_process
 
-few = settings(max_examples=50, deadline=None)
+few = settings(max_examples=50)
 texts = st.lists(st.text(LETTERS, min_size=1, max_size=30), min_size=1, max_size=8)
 SPLITS = {"train": ["ACDA", "MMMMMM", "LL", "XZ"], "valid": ["AC"], "test": ["LA", "LLLL"], "test_families": ["WWW"]}
 
@@ -162,5 +163,4 @@ def test_what_cannot_be_prepared_is_said(fetched, tmp_path):
     with pytest.raises(ReplicationError, match="no proteins are left in split 'test_families'"):
         prepared(fetched, tmp_path, fragments=False, test=["test", "test_families"])
     write_lines(fetched / "valid.sequence", ["AJ"])
-    with pytest.raises(ReplicationError, match=r"F:valid0 of .*valid\.sequence has a letter that stands"):
-        prepared(fetched, tmp_path)
+    assert_refused(r"F:valid0 of .*valid\.sequence has a letter that stands", prepared, fetched, tmp_path)

@@ -10,11 +10,11 @@ from torch import nn
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
 from shared.config import build
-from shared.errors import ReplicationError
 from shared.metrics.peak_memory import MEBIBYTE
 from shared.tasks.sequences.scaling import Scaling, crossover, slope, training_pass
 from shared.tasks.sequences.settings import ScalingConfig, Subject
 from shared.tasks.settings import RunConfig
+from tests.refused import assert_refused
 
 LAYERS = {**linear_transformer.LAYERS, **performer.LAYERS}
 WIDTH = 8
@@ -182,9 +182,8 @@ def test_memory_is_what_the_papers_say_it_is():
     ({"buckets": 5}, "'buckets': .*multiple of 2"),
 ])  # fmt: skip
 def test_wrong_settings_are_refused(model, message):
-    with pytest.raises(ReplicationError, match=message) as error:
-        config(**model).checked_model(ScalingConfig)
-    assert "the model section of task 'toy'" in str(error.value)
+    said = assert_refused(message, config(**model).checked_model, ScalingConfig)
+    assert "the model section of task 'toy'" in said
 
 
 def test_a_feed_forward_network_follows_attention_if_it_is_asked_for():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from shared.errors import ReplicationError
 from shared.tasks.sequences import evaluation
 from shared.tasks.sequences.evaluation import LEAST, draw_pictures
 from shared.tasks.sequences.proteins import decode, encode
 from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config
 from tests.tasks.sequences.toy_sequence_models import COUNTS, write_pictures
@@ -158,10 +158,8 @@ def test_a_prediction_that_is_no_number_is_refused_or_counts_as_the_least_one(da
     model, whole = (MeanReader(VOCABULARY, causal=True) for _ in range(2))
     wrong = [int(encode(letter)[0]) for letter in "AC"]
     model.output = Broken(model.output, wrong)
-    with pytest.raises(ReplicationError, match=r"the model gives [\d,]+ symbols of split 'test'"):
-        judge(PROTEINS, model)
-    with pytest.raises(ReplicationError, match="the swapped model 'broken' gives"):
-        judge(PROTEINS, whole, swapped={"broken": model})
+    assert_refused(r"the model gives [\d,]+ symbols of split 'test'", judge, PROTEINS, model)
+    assert_refused("the swapped model 'broken' gives", judge, PROTEINS, whole, swapped={"broken": model})
     metrics, examples, _ = judge(PROTEINS, model, may_diverge=True, swapped={"whole": whole})
     found = torch.cat(letters(data, "test"))
     count = torch.isin(found, torch.tensor(wrong)).sum().item()

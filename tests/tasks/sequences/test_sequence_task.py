@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from shared.errors import ReplicationError
 from shared.tasks.batches import training_order
+from tests.refused import assert_refused
 from tests.tasks.in_process import judge, paper, run, run_config, train
 from tests.tasks.sequences.toy_sequence_models import COUNTS, Toy, ToyConfig
 
@@ -47,8 +47,7 @@ def test_the_weights_are_judged_in_other_models_too(copies, tmp_path):
 def test_a_model_with_other_weights_cannot_take_the_place(copies, tmp_path):
     wider = config(training={}, seeds=[3], evaluation={"swapped": {"wide": {"size": 13}}})
     train(REPLICATION, wider, copies, tmp_path)
-    with pytest.raises(ReplicationError, match=r"swapped\.wide makes a model whose weights are others"):
-        judge(REPLICATION, wider, copies, tmp_path)
+    assert_refused(r"swapped\.wide makes a model whose weights are others", judge, REPLICATION, wider, copies, tmp_path)
 
 
 def test_what_is_masked_changes_from_batch_to_batch_and_with_the_seed(prepared):

@@ -5,12 +5,12 @@ import pytest
 import torch
 from PIL import Image
 
-from shared.errors import ReplicationError
 from shared.tasks.sequences.corpus import PreparedSequences
 from shared.tasks.sequences.pixels import pictures
 from shared.tasks.sequences.settings import VOCABULARY
 from shared.tasks.sequences.trial import ADDED, try_input
 from shared.tasks.tried import UNSEEN
+from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 from tests.tasks.sequences.toy_sequence_readers import MeanReader
 
@@ -52,8 +52,7 @@ def test_pixels_may_be_given_as_numbers_or_as_a_file(pixels, tmp_path):
 ])  # fmt: skip
 def test_what_is_no_picture_is_refused(asked, message, pixels):
     text, run = pixels
-    with pytest.raises(ReplicationError, match=message):
-        try_input(None, text, run, asked, 3)
+    assert_refused(message, try_input, None, text, run, asked, 3)
 
 
 def proteins(masked):
@@ -81,5 +80,4 @@ def test_gaps_are_filled_with_the_likeliest_letters_and_the_rest_is_kept():
     assert tried.shares[0][1] == pytest.approx(float(shares.max()), rel=1e-5)
     assert "Letter 3: " in tried.lines[0]
     for asked, message in (("MKA", "0 gaps in 3 letters"), ("??", "2 gaps in 2"), ("MK1?", "'1' stands for no")):
-        with pytest.raises(ReplicationError, match=message):
-            try_input(model, text, run, asked, 3)
+        assert_refused(message, try_input, model, text, run, asked, 3)

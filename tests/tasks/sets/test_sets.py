@@ -7,11 +7,11 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 from shared.data.generated import generate
 from shared.data.generated.sets import mixture_of
-from shared.errors import ReplicationError
 from shared.tasks.examples import read_kept
 from shared.tasks.sets.corpus import PreparedSets, SetBatch, prepare
 from shared.tasks.sets.module import SetModule, losses, mixture, rate
 from shared.tasks.settings import ExampleTraining
+from tests.refused import assert_refused
 from tests.tasks.in_process import judged, run_config
 from tests.tasks.modules import SETTINGS, logged
 from tests.tasks.sets.toy_sets import CORPORA, SPLITS, Toy, ToyConfig
@@ -83,8 +83,7 @@ def test_sets_are_padded_and_their_targets_are_what_they_say(prepared):
 ])  # fmt: skip
 def test_sets_that_do_not_fit_the_settings_are_refused(changes, message, tmp_path):
     write_data(tmp_path, "number")
-    with pytest.raises(ReplicationError, match=message):
-        prepare(CORPORA["number"].model_copy(update=changes), tmp_path, tmp_path / "out")
+    assert_refused(message, prepare, CORPORA["number"].model_copy(update=changes), tmp_path, tmp_path / "out")
 
 
 def outputs_of(target, count=4):

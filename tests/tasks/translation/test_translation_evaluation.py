@@ -10,9 +10,9 @@ from torch import nn
 from replications.transformer.figures import SAID
 from shared.data.tokenizers import EOS, UNK
 from shared.decoding.protocol import select_beams, select_sources
-from shared.errors import ReplicationError
 from shared.tasks.examples import write_kept
 from shared.tasks.translation.evaluation import attention_maps, describe
+from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config, write_columns
 
@@ -120,8 +120,7 @@ def test_unknown_words_are_looked_up_or_copied_and_the_translation_stays(prepare
 
 
 def test_replacement_asks_for_attention(prepared, tmp_path):
-    with pytest.raises(ReplicationError, match="needs a model with attention"):
-        judged(config(), prepared, model(prepared, attends=False), tmp_path)
+    assert_refused("needs a model with attention", judged, config(), prepared, model(prepared, attends=False), tmp_path)
 
 
 @pytest.mark.parametrize(("limits", "expected"), [

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.image import imread
 
 from shared.claims.results import RunResults
-from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.tasks.translation import report
+from tests.refused import assert_refused
 from tests.synthetic_runs import SCORER, Variant, build, rewrite_examples
 from tests.tasks.in_process import draw_kept
 
@@ -103,5 +103,4 @@ def test_words_with_dollar_signs_are_no_formulas_and_long_sentences_get_a_row_ea
 
 def test_other_sentences_are_not_compared(tmp_path):
     sources = {"a": kept(tmp_path / "a.npz", (5, 5), (6, 6)), "b": kept(tmp_path / "b.npz", (5, 5), (7, 7))}
-    with pytest.raises(ReplicationError, match="b is not of the same texts as that of a"):
-        compared(tmp_path, **sources)
+    assert_refused("b is not of the same texts as that of a", compared, tmp_path, **sources)
