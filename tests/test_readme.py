@@ -35,11 +35,9 @@ NOT_COPIED = (
     "uniprot_sample",
 )  # fmt: skip
 SHOWN = {
-    "bahdanau": "rnnsearch-50",
-    "self_attentive": "attention",
-    "show_attend_tell": "soft",
+    "bahdanau": "rnnsearch-50", "self_attentive": "attention", "show_attend_tell": "soft",
     "linear_transformer": "copy-linear",
-}
+}  # fmt: skip
 """Papers, one with features of pictures, and the one variant of each that DVC trains here."""
 SMALLER = {
     "/quick/params.yaml:variants.rnnsearch-30.training.max_words=6":
@@ -63,13 +61,9 @@ def commands(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", GUIDES)
 def test_every_command_is_one_that_the_project_has(name: str) -> None:
     known = (
-        "python3.11 replicate.py",
-        "python -m shared.pipeline ",
-        "dvc ",
-        "dask ",
-        "torchrun ",
+        "python3.11 replicate.py", "python -m shared.pipeline ", "dvc ", "dask ", "torchrun ",
         "source .venv/bin/activate",
-    )
+    )  # fmt: skip
     shown = commands(ROOT / name)
     assert shown
     for command in shown:
@@ -194,14 +188,9 @@ def run(clone: Path, command: str) -> str:
     # A file and no pipe, which a process that outlives the command would hold open.
     with tempfile.TemporaryFile("w+") as output:
         done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=clone,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            timeout=75 * MINUTES,
-        )
+            ["bash", "-c", command], cwd=clone, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, timeout=75 * MINUTES,
+        )  # fmt: skip
         output.seek(0)
         printed = output.read()
     assert done.returncode == 0, f"{command}\n{printed}"

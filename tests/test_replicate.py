@@ -229,16 +229,13 @@ def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
     assert not (project.folder / ".venv").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, or a command such as"),
-        (["chek", "luong"], "there is no command 'chek' (did you mean 'check'?)"),
-        (["repr", "report@luong"], "there is no command 'repr' (did you mean 'repro'?)"),
-        (["report@luong"], "there is no command 'report@luong'; give"),
-        (["setup", "now"], "there is no command 'setup now'; give setup alone"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, or a command such as"),
+    (["chek", "luong"], "there is no command 'chek' (did you mean 'check'?)"),
+    (["repr", "report@luong"], "there is no command 'repr' (did you mean 'repro'?)"),
+    (["report@luong"], "there is no command 'report@luong'; give"),
+    (["setup", "now"], "there is no command 'setup now'; give setup alone"),
+])  # fmt: skip
 def test_a_word_that_is_no_command_is_refused_before_anything_is_installed(
     tmp_path: Path, words: list[str], said: str
 ) -> None:
