@@ -10,8 +10,6 @@ places, a model says what it says in one pass; equations give what their twins g
 precision it says nearly the same, and its gradients are finite.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What every test needs: torchvision importable on any build of torch, and the same random numbers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -6,8 +6,6 @@ as root), these have the loopback device and nothing else. Elsewhere, programs t
 a proxy that nobody serves.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

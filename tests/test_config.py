@@ -1,7 +1,5 @@
 """Configurations: what is refused, how clearly, and how two of them are laid over each other."""
 
-from __future__ import annotations
-
 import copy
 import re
 from pathlib import Path

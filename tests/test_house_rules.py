@@ -1,7 +1,5 @@
 """The rules that keep this a house: what may import what, how long things may be, what must be there."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import graphlib

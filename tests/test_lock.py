@@ -1,7 +1,5 @@
 """The lock of dependencies: every package, exact, with hashes, and what these tests run with."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import tomllib

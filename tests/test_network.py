@@ -1,7 +1,5 @@
 """No test that is not marked to fetch real data reaches beyond this machine, whatever it tries."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

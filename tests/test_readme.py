@@ -3,8 +3,6 @@
 Every paper's smoke runs in process.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The set-up script, run for real on a tiny project that pip can install without a network."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

@@ -1,7 +1,5 @@
 """torchvision imports beside any build of torch, in whatever order it is imported."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

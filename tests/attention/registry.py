@@ -3,8 +3,6 @@
 Shape letters: B batch, S source length, Q queries, N query width, M annotation width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A model whose predictions depend on the whole prefix, so that no bookkeeping error stays hidden."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Beam search as in a textbook, one source at a time: the twin :func:`beam_search` is measured against."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

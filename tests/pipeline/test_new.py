@@ -17,8 +17,6 @@ from tests.refused import assert_refused
 COPIED_KIND = "classification"
 MEASURES = '''"""Measures of graded texts."""
 
-from __future__ import annotations
-
 from shared.metrics.quantities import Measure, mean, percentage
 from shared.metrics.registry import register
 

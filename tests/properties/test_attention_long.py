@@ -3,8 +3,6 @@
 Where all pairs of positions would be compared, the last two positions ask; linear attention and hashing take them all.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

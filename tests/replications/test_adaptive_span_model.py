@@ -1,7 +1,5 @@
 """Adaptive spans: the mask and the equations by hand, what leaves a span, what a span costs; and the checklist."""
 
-from __future__ import annotations
-
 import math
 from contextlib import nullcontext
 

@@ -1,7 +1,5 @@
 """Hierarchical attention: its equations by hand, sentence by sentence; what pooling and flat reading leave out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

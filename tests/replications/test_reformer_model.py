@@ -1,7 +1,5 @@
 """Reformer: the checklist, its equations in numpy, the backward pass of any depth, and what training keeps."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Set Transformer: its equations set by set in numpy, parameters, and the study of order and cost."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Relative positions: by hand, without distances, moved, clipped; and the checklist of a translator."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import torch

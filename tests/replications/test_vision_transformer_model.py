@@ -1,7 +1,5 @@
 """The Vision Transformer: the checklist, patches and roll-out by hand, positions, and sizes of the paper's models."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """What is checked of a model section, and where messages say that it stands."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from typing import Any

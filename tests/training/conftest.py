@@ -1,7 +1,5 @@
 """What is trained once for many tests: the server of all runs that are killed, and three seeds in a pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ input, ``{"folder": …, "kill": "train:17", …}``, and answers with ``{"status
 ended. A status is an exit code, or minus the number of the signal that ended the child.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Runs that may end in a kill -9, and what is asked of them afterwards."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

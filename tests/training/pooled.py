@@ -1,7 +1,5 @@
 """Jobs for the pool, and a program that runs them, so that it can be killed; it imports torch in its workers only."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

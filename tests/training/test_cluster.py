@@ -1,7 +1,5 @@
 """Jobs on a Dask cluster, started as CONTRIBUTING.md says, end as they do here, whatever dies or goes away."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

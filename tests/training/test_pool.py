@@ -1,7 +1,5 @@
 """Jobs side by side end as if each were alone, whatever happens to the others, to them or to their parent."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -4,8 +4,6 @@ Weights differ by the order in which gradients are added up. In runs of two batc
 they are the same bits.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

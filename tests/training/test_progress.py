@@ -1,7 +1,5 @@
 """What the board shows of running jobs, and loggers of their curves."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sys

@@ -1,7 +1,5 @@
 """A run that is killed and started again ends as if nothing had happened, whatever is trained and however."""
 
-from __future__ import annotations
-
 import random
 import signal
 from collections.abc import Callable

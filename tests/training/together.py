@@ -3,8 +3,6 @@
 Each argument is a folder, and after a colon whether its runs are to end early: ``python together.py whole cut:early``.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from contextlib import suppress

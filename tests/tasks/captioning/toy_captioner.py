@@ -1,7 +1,5 @@
 """A captioner small enough to be trained in a test, and pictures for it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

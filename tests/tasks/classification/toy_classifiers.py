@@ -1,7 +1,5 @@
 """A classifier built from settings, and made-up texts, for tests of the kind "classification"."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A small recurrent language model, and a generated text with recalls, for tests of the kind "language"."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The Lightning modules of models of sequences: what they optimise, what they report, and what the model is told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

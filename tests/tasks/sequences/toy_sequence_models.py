@@ -1,7 +1,5 @@
 """A small recurrent model of sequences, and made-up corpora of every kind, for tests of the kind "sequences"."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small models of sequences whose answers can be worked out by hand, for tests of how they are judged."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

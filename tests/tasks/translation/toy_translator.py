@@ -1,7 +1,5 @@
 """An encoder-decoder without order, small enough to be trained in a test."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
