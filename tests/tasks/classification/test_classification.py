@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from shared.errors import ReplicationError
 from shared.tasks.classification.settings import check_texts
 from shared.tasks.settings import check_model
 from tests.refused import assert_refused
