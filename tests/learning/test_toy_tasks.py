@@ -14,7 +14,7 @@ from replications.luong.settings import ModelConfig
 from replications.self_attentive.replication import build_model as build_attentive
 from replications.self_attentive.settings import ModelConfig as AttentiveConfig
 from replications.transformer.model import Transformer
-from shared.data.generated.cues import Evidence, evidence
+from shared.data.generated.cues import Tally, tally
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
@@ -108,9 +108,9 @@ def test_attention_learns_to_copy_and_to_reverse(build, task, last, seed):
 
 
 READ, UNSEEN = 300 * 32, 300
-EVIDENCE = {
+CUES = {
     "keys": 2, "decoys": 2, "values": 3, "key_forms": 1, "value_forms": 2, "fillers": 12, "gap": 1,
-    "distractors": [1, 2], "bare": [0, 1],
+    "votes": [1, 1], "distractors": [1, 2],
 }  # fmt: skip
 ATTENTIVE = {
     "encoder": "attention", "d": 16, "u": 16, "attention": {"d_a": 16, "r": 3, "penalty": 0.03}, "b": 32,
@@ -122,7 +122,7 @@ def generated(seed):
     """Training and unseen texts, where in the latter the evidence is, and the number of words."""
     sizes = {"train": READ, "test": UNSEEN}
     splits = {name: {"buckets": [[12, 18]], "per_bucket": size} for name, size in sizes.items()}
-    corpus = evidence(Evidence.model_validate(EVIDENCE | {"seed": seed, "splits": splits}))
+    corpus = tally(Tally.model_validate(CUES | {"seed": seed, "splits": splits}))
     train, test = (list(zip(*(segment.texts for segment in corpus[split]), strict=True)) for split in sizes)
     words = sorted({word for text in train[0] for word in text.split()})
     classes = sorted(set(train[1]))
@@ -138,9 +138,7 @@ def generated(seed):
 
 def test_the_self_attentive_model_learns_what_decides_and_looks_at_it(seed):
     texts, test, places, vocabulary = generated(seed)
-    model = build_attentive(
-        AttentiveConfig.model_validate(ATTENTIVE), vocabulary, EVIDENCE["values"] ** EVIDENCE["keys"]
-    )
+    model = build_attentive(AttentiveConfig.model_validate(ATTENTIVE), vocabulary, CUES["values"] ** CUES["keys"])
 
     def loss(batch):
         out = model(batch.texts, batch.masks)
