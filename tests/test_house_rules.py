@@ -37,13 +37,13 @@ BUDGETS = {
     ("shared/metrics",): (804, 720),
     ("shared/training",): (920, 600),
     ("shared/claims",): (1615, 1350),
-    ("shared/tasks",): (4704, 3600),
+    ("shared/tasks",): (4707, 3600),
     ("shared/reports",): (3096, 1900),
     ("shared/pipeline",): (2979, 1500),
     ("replications",): (5316, 3400),
     ("benchmarks",): (1104, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27472, 22000),
+    ("tests",): (27484, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

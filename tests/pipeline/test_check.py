@@ -16,6 +16,7 @@ from tests.pipeline.scratch import ROOT, change_yaml, copy_files
 from tests.refused import assert_refused
 
 PAPER, SMOKE = "replications/bahdanau", "replications/bahdanau/smoke/params.yaml"
+SETS = "replications/set_transformer/quick/params.yaml"
 CARD = "data/generated_translation.yaml"
 
 
@@ -28,7 +29,13 @@ def original(tmp_path_factory):
 def project(original, monkeypatch):
     """A copy of the project in which a test may change one file: it is restored afterwards."""
     monkeypatch.chdir(original)
-    files = [*(original / PAPER).rglob("*.yaml"), original / "params.yaml", original / ".dvcignore", original / CARD]
+    files = [
+        *(original / PAPER).rglob("*.yaml"),
+        original / SETS,
+        original / "params.yaml",
+        original / ".dvcignore",
+        original / CARD,
+    ]
     before = {path: path.read_text() for path in files}
     yield original
     for path, text in before.items():
@@ -183,6 +190,13 @@ MISTAKES = [  # of what contradicts something else; what one field alone shows w
 def test_a_contradiction_is_named_in_one_sentence_with_its_file(file, mistake, message, project):
     change_yaml(project / PAPER / file, mistake)
     assert assert_refused(message, check_stage, "bahdanau", "smoke").startswith(PAPER)
+
+
+def test_sets_are_composed_of_labelled_pictures(project):
+    change_yaml(project / SETS, lambda content: content["tasks"]["digits"]["corpus"].update(dataset="multi30k"))
+    assert_refused(
+        f"{SETS}: tasks.digits.corpus.dataset: multi30k has no 'text'", check_stage, "set_transformer", "quick"
+    )
 
 
 @pytest.mark.parametrize(("claim", "variants", "message"), [

@@ -44,6 +44,11 @@ class SetCorpusConfig(CorpusConfig):
         return self
 
     @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Languages that a data set must have, if sets are composed of it."""
+        return ("text", "label") if self.composed else ()
+
+    @property
     def outputs(self) -> tuple[int, int]:
         """How many vectors a model makes of a set, and how many numbers each has; of a Gaussian 1 + 2 for each axis."""
         return (self.components, 1 + 2 * self.numbers) if self.asked == "mixture" else (1, 1)
