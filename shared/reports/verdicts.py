@@ -166,15 +166,16 @@ def with_unit(shown: str, outcome: Entry) -> str:
 
 
 def amount(outcome: Entry, value: float) -> str:
-    """An effect as a number, as fine as what matters, to two digits, and as its interval is wide; or an identity's."""
+    """An effect as a number, as fine as what matters, to two digits, or as its interval is wide, to one more; or an
+    identity's."""
     if outcome["kind"] == "exact":
         return number(value)
     low, high = outcome["interval"] or (0.0, 0.0)
     wide = (high - low) / 4.0
     spread = wide > 1e-6 * max(abs(low), abs(high))  # else rounding is all there is
     digits = 1 + _places(outcome["relevant"] - (outcome["scale"] == "log"))
-    if spread:  # two digits of it are the most that mean anything
-        digits = min(max(digits, _places(wide)), 1 + _places(wide))
+    if spread:  # two digits of it are the most that mean anything, and one more than of what matters
+        digits = min(max(digits, _places(wide)), 1 + _places(wide), 1 + digits)
     show = plain if outcome["scale"] == "log" or outcome.get("base") else signed
     return show(_measured(outcome, value), min(6, digits))
 

@@ -105,7 +105,8 @@ def test_an_effect_that_is_undefined_is_said_and_not_drawn(results, tmp_path):
     (0.05, "plain", None, "+0.312"),
     (2.0, "plain", None, "+0.3"),
     (30.0, "plain", None, "+0"),
-    (30.0, "plain", (0.31, 0.314), "+0.312"),
+    (2.0, "plain", (0.31, 0.314), "+0.31"),
+    (30.0, "plain", (0.31, 0.314), "+0.3"),
     (1.1, "log", None, "0.31"),
 ])  # fmt: skip
 def test_effects_are_as_fine_as_what_matters_and_as_their_interval(relevant, scale, interval, effect):
