@@ -131,10 +131,10 @@ TOYS = {
         _task({"tokenizer": _words(40), "evidence": "evidence", "test": ["test", "test_hard"]},
               0.05, {"sentences": 10}, {"heatmaps": 2}),
         _generated(
-            "evidence", {"text": "made-up words", "label": "a value", "evidence": "places"},
+            "tally", {"text": "made-up words", "label": "a value", "evidence": "places"},
             {"test": ([8, 12], 15), "test_hard": ([13, 16], 5), "valid": ([8, 12], 12), "train": ([8, 12], 80)},
-            seed=1, keys=1, decoys=1, values=2, key_forms=1, value_forms=2, fillers=6, gap=1, distractors=[0, 1],
-            bare=[0, 1],
+            seed=1, keys=1, decoys=1, values=2, key_forms=1, value_forms=2, fillers=6, gap=1, votes=[1, 2],
+            distractors=[0, 1],
         ) | {"compared": ["text"]},
         "cross_entropy", "text", {"heatmaps": 1}, {"max_tokens": 9}, {"test": 15, "test_hard": 5},
     ),
