@@ -84,7 +84,8 @@ def decide(
         if rows:
             judged = [_unless_below(claims, *pair, known) for pair in zip(claim.rows(), judged, strict=True)]
         decision = _decision(claims, claim, known, scale, judged, untuned)
-        of, own = _evidence(decision.lead, evidence), None if changed is None else changed.get(claim.id, ())
+        of = _evidence(decision.lead, evidence)
+        own = None if changed is None else changed.get(claim.id, ())
         said, again = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
         if said == "not confirmed" and again is not None:
             low, high = again.interval or (math.nan, math.nan)

@@ -136,8 +136,7 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
         return "classification"
     if {*ROLES["translation"]} <= {*first, *columns}:
         return "translation"
-    # Names of columns that no row has, as the first line may be one.
-    keys = first if form == ".jsonl" else [f"\0{number}" for number in range(len(first))]
+    keys = first if form == ".jsonl" else _nameless(first)
     read = ([keys[first.index(name)] for name in columns if name in first] or keys)[:2]
     head = form != ".jsonl" and not {*first}.isdisjoint(columns)
     rows = [[row.get(key) for key in read] for _, row in islice(records(paths[0], keys), head, _GUESSED)]
@@ -196,8 +195,8 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     first = _first_row(path)
     has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
     seen = ["".join(filter(str.isprintable, field)).strip(' "') for field in first]
-    alike = all(re.fullmatch(r"\w+", field) for field in seen) or (roles[0] == "label" and _is_rare(path, first))
-    if not has_names and ({*given} & {*seen} or (not given and alike)):
+    words = all(re.fullmatch(r"\w+", field) for field in seen)
+    if not has_names and ({*given} & {*seen} or (not given and (words or _is_rare(path, roles, first)))):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
@@ -228,9 +227,16 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     return options | ({"fields": fields} if fields else {})
 
 
-def _is_rare(path: Path, first: Sequence[str]) -> bool:
-    """Whether the label of line 1 stands there alone, as the name of a column does, and each other one again."""
-    keys = [f"\0{number}" for number in range(len(first))]  # names of columns that no row has
+def _nameless(first: Sequence[str]) -> list[str]:
+    """Names of columns that no row has, as the first line may be one."""
+    return [f"\0{number}" for number in range(len(first))]
+
+
+def _is_rare(path: Path, roles: Sequence[str], first: Sequence[str]) -> bool:
+    """Whether line 1 has a label that stands there alone, as the name of a column does, and each other one again."""
+    if roles[0] != "label":
+        return False
+    keys = _nameless(first)
     counts = Counter(str(row.get(keys[0])) for _, row in islice(records(path, keys), _GUESSED))
     return len(counts) > 2 and [label for label, count in counts.items() if count == 1] == [first[0]]
 
