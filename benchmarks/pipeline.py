@@ -1,0 +1,72 @@
+"""How processor time and peak memory grow with papers that DVC sees, and with the seeds of a report."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from benchmarks.steps import Step
+from shared.reports.curves import LearningCurves
+from shared.reports.exhibits import Shows
+from shared.reports.report import write_report
+from shared.tasks.kinds import load_measures
+from shared.tasks.translation.report import REPORT, ScoresByLength
+from tests.made_claims import claim, compared, paper_folder
+from tests.synthetic_runs import TRANSLATORS, build
+
+ROOT = Path(__file__).parents[1]
+
+
+def scratch() -> Path:
+    """A folder that is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    return folder
+
+
+def papers(in_sight: tuple[str, ...] = ()) -> dict[str, Step]:
+    """`dvc status --with-deps` of one paper's report; DVC reads the quick pipelines that `use` has brought in sight."""
+
+    def project(count: int) -> Path:
+        folder = scratch()
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        there = sorted(path.parent for path in (folder / "replications").glob("*/__init__.py"))
+        for path in there[count:]:
+            shutil.rmtree(path)
+        for number in range(count - len(there)):
+            name, origin = f"copy_{number}", there[number % len(there)]
+            params = shutil.copytree(origin, folder / "replications" / name, symlinks=True) / "quick/params.yaml"
+            params.write_text(params.read_text().replace(f"paper: {origin.name}\n", f"paper: {name}\n"))
+        subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "quick", *in_sight], cwd=folder, check=True)
+        return folder
+
+    def status(folder: Path) -> None:
+        subprocess.run(["dvc", "status", "--quiet", "--with-deps", "report@bahdanau"], cwd=folder, check=False)
+
+    return {str(count): partial(status, project(count)) for count in (4, 8, 16, 32)}
+
+
+def seeds() -> dict[str, Step]:
+    """The report of three made-up models of translation with 60 test examples a seed, one claim and two figures."""
+    load_measures("translation")
+    first, second = "rnnsearch-50", "rnnencdec-50"
+    folder = scratch()
+    primary = compared("less", "nll_per_token", first, second)
+    paper = paper_folder(folder / "papers/bahdanau", claim(primary=primary))
+
+    def report(count: int) -> Step:
+        runs = build(folder / "runs" / str(count), seeds=range(1, count + 1), examples=60)
+        evidence, shown = dict.fromkeys(TRANSLATORS, "generated"), [Shows(ScoresByLength()), Shows(LearningCurves())]
+        return partial(write_report, paper, runs, folder / "reports" / str(count), scale="quick", figures=shown,
+                       kind=REPORT, evidence=evidence)  # fmt: skip
+
+    return {str(count): report(count) for count in (5, 10, 20, 40)}
+
+
+COMPARISONS = {"all papers in sight": papers, "one paper in sight": partial(papers, ("bahdanau",)), "seeds": seeds}
+AXES = {"all papers in sight": "Papers", "one paper in sight": "Papers", "seeds": "Seeds"}
