@@ -101,14 +101,12 @@ class Table:
         rows: cells.
         align: one letter per column: l left, r right, t for running text (left, kept wide); by default the first
             column is left and the others right.
-        stacked: whether cells say what they are, so that cards leave the heads of columns out.
         filters: columns by whose first words a reader can choose rows.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Text]]
     align: str = ""
-    stacked: bool = False
     filters: Sequence[str] = ()
 
     @property

@@ -149,7 +149,7 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
         doc.Heading("All claims"),
         doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
-        doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", True, ("Paper", "Verdict", "Evidence", "Scale")),
+        doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", ("Paper", "Verdict", "Evidence", "Scale")),
         doc.Paragraph(say("downloads")),
         *_folded(beside_the_papers(papers, folder)),
         *_folded(across_papers([report for paper in papers for report in paper.reports], folder)),
@@ -348,7 +348,7 @@ def _of_paper(paper: Replicated, base: Path) -> list[doc.Block]:
     scales = ", ".join(report.scale for report in paper.reports)
     return [
         doc.Paragraph(f"{link('The page of this paper', paper.page(base))} has its claims at all scales ({scales})."),
-        doc.Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l", stacked=True),
+        doc.Table((*COLUMNS, "Scale"), rows, f"{ALIGN}l"),
     ]
 
 

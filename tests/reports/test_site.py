@@ -31,11 +31,11 @@ FAULTS = {
     "wider than a phone": (PHONE, WIDE),
     "wider than a small phone": (SMALL, WIDE),
     "a cell of a card that does not say what it is": (PHONE, """
-        Array.from(document.querySelectorAll('.wide:not(.stacked) td'))
+        Array.from(document.querySelectorAll('.wide:not(.verdicts) td'))
         .filter(each => getComputedStyle(each, '::before').content !== `"${each.dataset.label}"`)
         .map(each => each.outerHTML)"""),
     "an empty cell that a phone shows": (PHONE, """
-        Array.from(document.querySelectorAll('.stacked td'))
+        Array.from(document.querySelectorAll('.verdicts tr:has(.badge) td'))
         .filter(each => each.checkVisibility() && each.innerText.trim() === '–').map(each => each.outerHTML)"""),
     "a table that paper cuts": (PAPER, """
         Array.from(document.querySelectorAll('table')).filter(each => !each.closest('details:not([open])')
