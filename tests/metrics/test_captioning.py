@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ReplicationError
 from shared.metrics import captioning
 from shared.metrics.translation import corpus_bleu as smoothed_bleu
 from tests.refused import assert_refused
@@ -157,15 +156,13 @@ def test_bleu_of_words_needs_neither_java_nor_pycocoevalcap(monkeypatch, tmp_pat
         assert scorer.statistics(["a b"], [["a b"]]) == [{"bleu": [2, 2, 2, 1, 0, 0, 2, 1, 0, 0]}]
         assert scorer.signatures()["bleu"].endswith("words as they are")
     for metrics, tokenisation in ((["bleu"], "ptb"), (["cider"], "none"), (["meteor"], "none")):
-        with pytest.raises(ReplicationError, match=r"pycocoevalcap, which is not installed; .*pip install"):
-            captioning.require_scorers(metrics, tokenisation)
+        assert_refused(r"pycocoevalcap, which is not installed;", captioning.require_scorers, metrics, tokenisation)
 
 
 def test_java_is_asked_for_up_front(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     for metrics, tokenisation in ((["bleu"], "ptb"), (["meteor"], "none"), (["spice"], "none")):
-        with pytest.raises(ReplicationError, match=r"need Java, .* install a Java runtime"):
-            captioning.CaptionScorer(metrics, tokenisation=tokenisation)
+        assert_refused(r"need Java, .* install a Java", captioning.CaptionScorer, metrics, tokenisation=tokenisation)
     captioning.require_scorers(["bleu", "rouge_l", "cider"], "none")
 
 

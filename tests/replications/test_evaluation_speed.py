@@ -7,9 +7,9 @@ import torch
 from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
 from shared.data.tokenizers import EOS
 from shared.decoding.protocol import Reach
-from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.streams import Stream
+from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
 
@@ -136,5 +136,4 @@ def test_medians_of_turns():
 def test_a_short_text_is_refused(case, symbols, length):
     model, stream = case
     short = Stream(stream.symbols[:symbols])
-    with pytest.raises(ReplicationError, match=rf"{symbols} symbols, too few for an attention length of {length} in 3"):
-        passes(model, model, short, length, config().evaluation)
+    assert_refused(rf"{symbols} symbols, too few for an", passes, model, model, short, length, config().evaluation)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from shared.config import build
-from shared.errors import ReplicationError
 from shared.tasks.kinds import load_replication
 from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import SequenceRun
@@ -59,8 +58,7 @@ def test_a_study_that_builds_the_tasks_network_reads_its_settings_and_refuses_ot
     check_model(settings, exact)
     assert find_route(exact, settings)[1].model["width"] == SIZES["width"]
     own["lenght"] = 3  # type: ignore[assignment]
-    with pytest.raises(ReplicationError, match=r"unknown key 'lenght' \(did you mean 'length'\?\)"):
-        check_model(settings, run(own, model=sizes | own))
+    assert_refused(r"unknown key 'lenght' \(did you mean", check_model, settings, run(own, model=sizes | own))
 
 
 def test_the_place_outlives_a_copy_and_is_no_setting() -> None:

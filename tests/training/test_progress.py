@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from lightning.pytorch import loggers
 
-from shared.errors import ReplicationError
 from shared.training import progress
 from shared.training.progress import Board, Progress
+from tests.refused import assert_refused
 from tests.training.killable_run import run
 
 
@@ -94,8 +94,7 @@ def test_on_a_terminal_each_running_job_has_a_bar_and_lines_stand_above(
 def test_a_logger_gets_every_row_of_the_learning_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(progress, "find_spec", {"tensorboard": True}.get)
-    with pytest.raises(ReplicationError, match="'dvclive' is not installed; run 'pip install dvclive'"):
-        progress.logging_to("dvclive", "seed1").__enter__()
+    assert_refused("'dvclive' is not installed; run 'pip install", progress.logging_to("dvclive", "seed1").__enter__)
     monkeypatch.setattr(loggers, "TensorBoardLogger", loggers.CSVLogger)
     with progress.logging_to("tensorboard", "seed1"):
         run("run", updates=24)

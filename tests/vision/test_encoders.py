@@ -96,8 +96,7 @@ def test_without_a_network_it_is_said_what_to_do(monkeypatch, error):
         raise error
 
     monkeypatch.setattr(_api, "load_state_dict_from_url", fail)
-    with pytest.raises(ReplicationError, match=r"weights of vgg19 .* or put the file of https://\S+ into \S+"):
-        build_encoder(EncoderConfig(name="vgg19", layer="conv5_4"))
+    assert_refused(r"weights of vgg19 .* or put the file", build_encoder, EncoderConfig(name="vgg19", layer="conv5_4"))
 
 
 def test_standardised_values_have_mean_zero_and_deviation_one() -> None:
@@ -162,8 +161,7 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 def test_a_full_disk_is_noticed_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(features.shutil, "disk_usage", lambda _: features.shutil._ntuple_diskusage(200, 33, 167))
-    with pytest.raises(ReplicationError, match=r"there are 0\.0 GB of free disk; make room"):
-        compute_features(toy_encoder(), images, 7, tmp_path / "some.npy", label="toy")  # of 168 bytes
+    assert_refused(r"there are 0\.0 GB", compute_features, toy_encoder(), images, 7, tmp_path / "some.npy", label="toy")
 
 
 def test_files_that_are_no_features_are_refused(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.data.generated import scene_captions
-from shared.errors import ReplicationError
+from tests.refused import assert_refused
 
 # "top" is a word of the grammar's orders, and "oil" needs "an"
 NAMES = ["top hat", "oil lamp", "cat", "polar bear", "unicorn"]
@@ -100,8 +100,7 @@ def test_an_object_alone_is_told_in_six_ways_and_more_are_refused():
     ways = ("", "there is ", "a picture of ", "this is ", "here is ", "one can see ")
     assert {caption.text for caption in everything} == {f"{way}an owl" for way in ways}
     assert scene_captions.Caption("an owl", (scene_captions.Mention(1, 2, 0),)) in everything
-    with pytest.raises(ReplicationError, match="has not 7 different captions for 1 objects; ask for fewer"):
-        scene_captions.captions(alone, 7, random.Random(0))
+    assert_refused("has not 7 different captions for 1 objects;", scene_captions.captions, alone, 7, random.Random(0))
 
 
 @pytest.mark.parametrize("said", ["an ant", "a unicorn", "a ewe", "a red apple", "an ox"])

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, PAD
-from shared.errors import ReplicationError
 from shared.tasks.captioning.corpus import CaptionedSplit
 from shared.vision.features import Grid, coverage
+from tests.refused import assert_refused
 
 GRID = Grid(rows=2, columns=3, size=4)
 NO_LINK = -1
@@ -75,5 +75,4 @@ def test_a_batch_is_what_building_it_symbol_by_symbol_gives(images, random):
 ])  # fmt: skip
 def test_features_and_captions_of_different_data_are_refused(changes):
     split = split_of([([(0, 0, 1, 1)], [[(7, 0)]])])
-    with pytest.raises(ReplicationError, match="do not fit; run the features and prepare stages again"):
-        CaptionedSplit(**{**vars(split), **changes})
+    assert_refused("do not fit; run the features and prepare stages", CaptionedSplit, **{**vars(split), **changes})

@@ -10,7 +10,6 @@ from scipy.stats import binomtest
 from shared.claims.results import load_results
 from shared.claims.schema import Claims
 from shared.claims.verdicts import decide
-from shared.errors import ReplicationError
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Heat, Table, plain_text
 from shared.reports.explorer import Explored
@@ -206,8 +205,7 @@ def test_the_rows_are_of_the_longest_text_that_fits_or_the_shortest(tmp_path, le
     source = kept(tmp_path / "a.npz", *(" ".join(["word"] * n) for n in lengths))
     (explorer,) = compare(tmp_path, a=source, b=source)
     assert {len(each.columns) for each in explorer.maps} == {drawn}
-    with pytest.raises(ReplicationError, match="c is not of the same texts as that of a"):
-        compare(tmp_path, a=source, c=kept(tmp_path / "c.npz", "one three"))
+    assert_refused("c is not of the same texts", compare, tmp_path, a=source, c=kept(tmp_path / "c.npz", "one three"))
 
 
 def test_nothing_is_drawn_of_models_without_attention(tmp_path):

@@ -11,6 +11,7 @@ from shared.data.storage import save_arrays
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.errors import ReplicationError
 from shared.tasks.language.corpus import PreparedLanguage
+from tests.refused import assert_refused
 from tests.tasks.in_process import judged, run_config
 
 VOCABULARY = 12
@@ -209,8 +210,7 @@ def test_a_model_without_memory_reads_no_more_than_it_sees(text, tmp_path):
 
 
 def test_a_text_shorter_than_the_contexts_is_refused(text, tmp_path):
-    with pytest.raises(ReplicationError, match=r"331 symbols, too few for contexts of 333"):
-        judge(text, tmp_path, contexts={"step": 3, "most": 333, "positions": 4})
+    assert_refused(r"331 symbols, too few", judge, text, tmp_path, contexts={"step": 3, "most": 333, "positions": 4})
     last = int(np.flatnonzero(text.split("test").distances)[-1])
     with pytest.raises(ReplicationError, match="no recalls after as many symbols"):
         judge(text, tmp_path, contexts={"step": last + 1, "most": last + 1, "positions": 1, "of": "recalls"})

@@ -12,7 +12,6 @@ from shared.config import build
 from shared.data.storage import save_arrays
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.decoding.protocol import Reach
-from shared.errors import ReplicationError
 from shared.reports.document import Table
 from shared.reports.page import render
 from shared.tasks.examples import write_kept
@@ -177,8 +176,7 @@ def test_a_seed_decides_the_text_and_a_short_text_is_refused(tmp_path):
     prompt = torch.tensor([[5, 6]])
     one, other, again = (drawn(model, prompt, evaluation, evaluation.samples, seed) for seed in (1, 2, 1))
     assert one == again != other
-    with pytest.raises(ReplicationError, match=r"9 symbols and 5000 more do not fit into the 184 symbols"):
-        written(*writer(tmp_path, "characters", {"prompt": 9, "length": 5000}))
+    assert_refused(r"9 symbols and 5000 more", written, *writer(tmp_path, "characters", {"prompt": 9, "length": 5000}))
 
 
 @pytest.fixture(scope="module")

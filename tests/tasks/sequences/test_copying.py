@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.data.generated.sequences import FILE
-from shared.errors import ReplicationError
 from shared.tasks.sequences.copying import copies
 from tests.refused import assert_refused
 from tests.tasks import in_process
@@ -81,8 +80,7 @@ def test_there_are_as_many_words_of_each_length(fetched):
 
 
 def test_what_cannot_be_prepared_is_said(fetched):
-    with pytest.raises(ReplicationError, match="13 words of 2 symbols for valid, test leave too few"):
-        prepared(fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
+    assert_refused("13 words of 2 symbols", prepared, fetched, shortest=2, longest=9, sequences=COUNTS | {"test": 84})
     for text, words in (('{"seed": 7', r"copy\.json is damaged"), ('{"seed": 7, "symbols": 1}', "'symbols'")):
         (fetched / FILE).write_text(text)
         assert_refused(words, prepared, fetched)

@@ -8,7 +8,6 @@ from shared.data.homology import AMINO_ACIDS
 from shared.data.ragged import RaggedArray
 from shared.data.storage import write_lines
 from shared.data.tokenizers import BOS, EOS, PAD
-from shared.errors import ReplicationError
 from shared.tasks.sequences import proteins as of_proteins
 from shared.tasks.sequences.proteins import decode, encode, families
 from shared.tasks.sequences.settings import FIRST, LETTERS, MASK, VOCABULARY
@@ -160,7 +159,6 @@ def test_concatenated_proteins_are_cut_into_equal_pieces_and_nothing_is_lost(fet
 
 def test_what_cannot_be_prepared_is_said(fetched, tmp_path):
     write_lines(fetched / "test_families.name", ["A part (Fragment)"])
-    with pytest.raises(ReplicationError, match="no proteins are left in split 'test_families'"):
-        prepared(fetched, tmp_path, fragments=False, test=["test", "test_families"])
+    assert_refused("no proteins are left", prepared, fetched, tmp_path, fragments=False, test=["test", "test_families"])
     write_lines(fetched / "valid.sequence", ["AJ"])
     assert_refused(r"F:valid0 of .*valid\.sequence has a letter that stands", prepared, fetched, tmp_path)
