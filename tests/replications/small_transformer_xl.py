@@ -20,8 +20,6 @@ TRANSFORMERS = {
     "adaptive": {"cutoffs": (5, 11), "div_val": 2, "tied_projections": (False, True, True)},
 }
 KINDS = TRANSFORMERS | {"lstm": {"network": "lstm"}}
-BY_DISTANCE = [kind for kind in TRANSFORMERS if kind != "absolute"]
-"""Those for which a segment's beginning is nothing special."""
 
 
 def built(kind, **changes):

@@ -1,20 +1,17 @@
 """What Transformer-XL and its rivals must do whatever their sizes are."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.decoding.protocol import Reach
-from shared.tasks.language.streams import Stream
 from tests.replications import small_transformer_xl as xl
 
 EXACT = {"atol": 1e-10, "rtol": 0}
 SYMBOLS = 12
 kinds = pytest.mark.parametrize("kind", xl.KINDS)
 transformers = pytest.mark.parametrize("kind", xl.TRANSFORMERS)
-by_distance = pytest.mark.parametrize("kind", xl.BY_DISTANCE)
 modes = pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
 many = settings(max_examples=12)
 lengths = st.integers(1, SYMBOLS)
@@ -43,25 +40,6 @@ def test_segments_are_one_pass_that_sees_what_is_in_memory(kind, training, lengt
     with torch.set_grad_enabled(training):
         found = xl.in_segments(model, *text, length, reach)
     close(found, xl.in_one_pass(model, *text, length, reach))
-
-
-@by_distance
-@many
-@given(length=lengths, memory=st.integers(1, 5), columns=st.integers(1, 5), seed=seeds)
-def test_neither_segments_nor_columns_matter_once_what_is_read_covers_what_is_seen(kind, length, memory, columns, seed):
-    torch.manual_seed(seed)
-    model = xl.small(kind)
-    stream = Stream(np.random.default_rng(seed).integers(4, xl.VOCABULARY, 31, dtype=np.uint8))
-
-    def nats(columns, length):
-        held = model.memory(columns, Reach(memory, same_length=True))
-        scored = torch.full((31,), torch.nan, dtype=xl.F64)
-        # A state at a layer has seen memory - 1 positions more than one of the layer below.
-        for batch in stream.evaluation_batches(columns=columns, length=length, warm_up=xl.N * (memory - 1)):
-            scored[batch.places[batch.mask]] = model(batch.inputs, batch.targets, held)[batch.mask]
-        return scored
-
-    close(nats(columns, length), nats(1, 31))
 
 
 # Memory
