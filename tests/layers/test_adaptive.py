@@ -1,7 +1,4 @@
-"""Adaptive embeddings and softmax against their equations, and counts that are known."""
-
-import math
-from itertools import pairwise
+"""Adaptive embeddings and softmax: probabilities, counts and limits; equations are in the tests of parity."""
 
 import pytest
 import torch
@@ -32,51 +29,6 @@ def softmax_of(*, cutoffs=(), div_val=1, tied=(), vocabulary=V, width=D, dtype=F
     """With weights large enough that no two words are alike, biases included."""
     embedding = AdaptiveEmbedding(vocabulary=vocabulary, width=width, cutoffs=cutoffs, div_val=div_val)
     return spread(AdaptiveSoftmax(embedding, tied_projections=tied), 0.7).to(dtype)
-
-
-def projection(softmax, i):
-    """P_i of the output, (D, d_i), the identity where there is none."""
-    if not softmax.embedding.projections:
-        return torch.eye(softmax.embedding.width, dtype=F64)
-    own = dict(softmax.projections.items())
-    return own.get(str(i), softmax.embedding.projections[i])
-
-
-def naive_embedding(embedding, word):
-    """√D P_i e_w, one word at a time."""
-    (i,) = [i for i, (a, b) in enumerate(pairwise(embedding.bounds)) if a <= word < b]
-    e = embedding.tables[i][word - embedding.bounds[i]]
-    return math.sqrt(embedding.width) * (embedding.projections[i] @ e if embedding.projections else e)
-
-
-def naive_log_prob(softmax, h, word):
-    """ln p(w | h), one word at a time: of its cluster, and of it among those of its cluster."""
-    bounds, tables = softmax.embedding.bounds, softmax.embedding.tables
-    (i,) = [i for i, (a, b) in enumerate(pairwise(bounds)) if a <= word < b]
-    rows = [*tables[0], *([] if softmax.cluster_weight is None else softmax.cluster_weight)]
-    head = torch.stack([(projection(softmax, 0) @ row) @ h for row in rows]) + softmax.biases[0]
-    if i == 0:
-        return head[word] - head.logsumexp(0)
-    tail = torch.stack([(projection(softmax, i) @ row) @ h for row in tables[i]]) + softmax.biases[i]
-    in_tail = tail[word - bounds[i]] - tail.logsumexp(0)
-    return head[len(tables[0]) + i - 1] - head.logsumexp(0) + in_tail
-
-
-@sizes
-def test_values_and_gradients_are_those_of_the_equations(size):
-    softmax = softmax_of(**size)
-    tokens, targets = torch.randint(V, (2, 3, 9))
-    h = torch.randn(3, 9, D, dtype=F64, requires_grad=True)
-    x, nll = softmax.embedding(tokens), softmax(h, targets)
-    naive_x = torch.stack([naive_embedding(softmax.embedding, word) for word in tokens.flatten().tolist()])
-    pairs = zip(h.flatten(0, 1), targets.flatten().tolist(), strict=True)
-    naive_nll = -torch.stack([naive_log_prob(softmax, state, word) for state, word in pairs])
-    ours, theirs = (x, nll), (naive_x.view(3, 9, D), naive_nll.view(3, 9))
-    torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
-    cotangents = [torch.randn_like(output) for output in ours]
-    wanted = [h, *softmax.parameters()]
-    gradients = [torch.autograd.grad(outputs, wanted, cotangents, materialize_grads=True) for outputs in (ours, theirs)]
-    torch.testing.assert_close(*gradients, atol=1e-11, rtol=1e-11)
 
 
 @settings(max_examples=40)

@@ -8,10 +8,8 @@ from torch.nn import functional
 from replications.bahdanau.model import RNNencdec, RNNsearch
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
-from replications.transformer.model import Transformer
 from shared.attention.scaled_dot_product import attend
 from shared.attention.twins import plain_equations
-from shared.layers.positions import SinusoidalPositions
 from shared.metrics.operations import count_operations, longest_chain, shapes_only
 
 B, S, T = 2, 5, 3
@@ -146,37 +144,3 @@ def test_luongs_local_p_with_input_feeding_at_the_papers_size():
     local_p = luong({"score": "general", "alignment": "local-p", "window": 10}, input_feeding=True)
     # That is of 30 source words; our encoder reads the end symbol, too, and annotates the words alone.
     assert forward(local_p, source=31) == 3_661_290_000 + 4 * 8 * n * n
-
-
-@pytest.mark.parametrize(("score", "products", "feed"), [("dot", 0, False), ("general", 1, True)])
-def test_luongs_global_attention_at_the_papers_size(score, products, feed):
-    n, length = 1000, 30
-    rest = (2 * length + 1) * 4 * 8 * n * n + length * (2 * n * n + n * 50_000 + feed * 4 * n * n)
-    attention = products * length * n * n + 2 * length**2 * n
-    assert forward(luong({"score": score}, input_feeding=feed), source=31) == rest + attention
-
-
-def test_luongs_baseline_at_the_papers_size():
-    assert forward(luong(None)) == 60 * 4 * 8 * 1000**2 + 30 * 1000 * 50_000
-
-
-@pytest.mark.parametrize(("width", "heads", "encoder", "decoder", "softmax", "total"), [
-    (512, 8, 475_699_200, 636_825_600, 473_600_000, 1_586_124_800),
-    (1024, 16, 1_895_116_800, 2_531_942_400, 947_200_000, 5_374_259_200),
-])  # fmt: skip
-def test_transformer_at_the_papers_sizes(width, heads, encoder, decoder, softmax, total):
-    def build(training=True):
-        model = Transformer(
-            vocabulary=37_000, width=width, layers=6, heads=heads, key_size=64, value_size=64, hidden_size=4 * width,
-            dropout=0.1, positions=SinusoidalPositions(width=width),
-        )  # fmt: skip
-        return model.train(training)
-
-    n = 25
-    attention = 4 * n * width**2 + 2 * n**2 * width
-    feed_forward = 2 * n * width * 4 * width
-    assert encoder == 6 * (attention + feed_forward)
-    assert decoder == 6 * (2 * attention + feed_forward)
-    assert softmax == n * width * 37_000
-    assert forward(build, n, n) == encoder + decoder + softmax == total
-    assert forward(lambda: build(training=False), n, n, batch=3) == 3 * total

@@ -71,57 +71,39 @@ def test_a_schedule_has_what_it_needs_and_nothing_else(name, keys):
         ScheduleConfig(name=name, **{key: GIVEN[key] for key in keys})
 
 
-class Naive:
-    """One update at a time, for a single weight, as the papers have it; the gradient is that of loss and decay."""
+class Rmsprop:
+    """One update at a time, for a single weight, as optimizers.py of arctic-captions."""
 
     def __init__(self, config):
-        self.config, self.made, self.first, self.second, self.change = config, 0, 0.0, 0.0, 0.0
-        self.step = getattr(self, config.name)
+        self.config, self.first, self.second, self.change = config, 0.0, 0.0, 0.0
 
     def __call__(self, weight, gradient):
-        """The weight after an update, whose decay is part of the gradient or takes its share of the weight."""
-        decay = getattr(self.config, "weight_decay", 0.0)
-        if getattr(self.config, "decoupled", False):
-            return weight * (1 - self.config.learning_rate * decay) - self.step(gradient)
-        return weight - self.step(gradient + decay * weight)
-
-    def sgd(self, gradient):
-        return self.config.learning_rate * gradient
-
-    def adagrad(self, gradient):
-        """Duchi et al. (2011): divided by the root of the sum of all squares so far."""
-        self.second += gradient**2
-        return self.config.learning_rate * gradient / (math.sqrt(self.second) + self.config.epsilon)
-
-    def mean(self, gradient):
-        """Of the gradients without its bias towards zero; and what their squares are multiplied by against theirs."""
-        (beta1, beta2), self.made = (self.config.beta1, self.config.beta2), self.made + 1
-        self.first = beta1 * self.first + (1 - beta1) * gradient
-        self.second = beta2 * self.second + (1 - beta2) * gradient**2
-        return self.first / (1 - beta1**self.made), 1 / (1 - beta2**self.made)
-
-    def adam(self, gradient):
-        """Kingma & Ba (2015), algorithm 1."""
-        mean, unbiased = self.mean(gradient)
-        return self.config.learning_rate * mean / (math.sqrt(self.second * unbiased) + self.config.epsilon)
-
-    def radam(self, gradient):
-        """Liu et al. (2020), algorithm 2, but for ρ > 5 where it has 4, and ε, which are as in their code."""
-        mean, unbiased = self.mean(gradient)
-        most = 2 / (1 - self.config.beta2) - 1
-        rho = most - 2 * self.made * (unbiased - 1)
-        if rho <= 5:
-            return self.config.learning_rate * mean
-        r = math.sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho) / unbiased)
-        return self.config.learning_rate * r * mean / (math.sqrt(self.second) + self.config.epsilon)
-
-    def rmsprop(self, gradient):
-        """As optimizers.py of arctic-captions."""
+        """The weight after an update."""
         self.first = self.config.decay * self.first + (1 - self.config.decay) * gradient
         self.second = self.config.decay * self.second + (1 - self.config.decay) * gradient**2
         deviation = math.sqrt(self.second - self.first**2 + self.config.epsilon)
         self.change = self.config.momentum * self.change + self.config.learning_rate * gradient / deviation
-        return self.change
+        return weight - self.change
+
+
+class Plain:
+    """PyTorch's own, not fused, with every setting: for optimisers that are its."""
+
+    def __init__(self, config):
+        settings = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
+        if isinstance(config, AdamConfig):
+            settings |= {"betas": (config.beta1, config.beta2), "decoupled_weight_decay": config.decoupled}
+        settings |= {} if config.name == "sgd" else {"eps": config.epsilon}
+        kind = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam", "radam": "RAdam"}[config.name]
+        self.weight = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+        self.optimizer = getattr(torch.optim, kind)([self.weight], foreach=False, **settings)
+
+    def __call__(self, weight, gradient):
+        """The weight after an update."""
+        self.weight.data.fill_(weight)
+        self.weight.grad = torch.full((1,), gradient, dtype=torch.float64)
+        self.optimizer.step()
+        return self.weight.item()
 
 
 RATES, SHARES = st.floats(1e-3, 1), st.floats(0, 0.99)
@@ -141,10 +123,14 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 @given(st.data(), st.lists(st.floats(-3, 3), min_size=1, max_size=12))
-def test_optimisers_are_their_equations_and_leave_what_has_no_gradient(kind, data, gradients):
+def test_optimisers_are_pytorchs_or_their_equations_and_leave_what_has_no_gradient(kind, data, gradients):
     config = data.draw(OPTIMIZERS[kind])
     weight, unused = torch.nn.Parameter(torch.tensor([0.7], dtype=torch.float64)), torch.nn.Parameter(torch.ones(2))
-    optimizer, update, value = build_optimizer([weight, unused], config), Naive(config), 0.7
+    optimizer, update, value = (
+        build_optimizer([weight, unused], config),
+        Rmsprop(config) if kind == "rmsprop" else Plain(config),
+        0.7,
+    )
     # Of gradients alike the variance that rmsprop divides by is what rounding leaves of it, beside epsilon.
     tolerance = {"rel": 1e-7, "abs": 1e-7} if kind == "rmsprop" else {"rel": 1e-9, "abs": 1e-12}
     for gradient in gradients:
