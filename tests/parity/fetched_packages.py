@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
@@ -51,7 +51,7 @@ def fetched(
 @contextmanager
 def imported(
     folder: Path, files: Sequence[str], package: str, stand_ins: Mapping[str, Mapping[str, Any]],
-    correct: Callable[[str], str] = str,
+    corrections: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ModuleType]:  # fmt: skip
     """The module of the last of some fetched files, run in this order as modules of a package.
 
@@ -60,7 +60,7 @@ def imported(
         files: without their ending.
         package: that their modules are of.
         stand_ins: module that they import to those of its names that are needed.
-        correct: what changes their sources.
+        corrections: parts of their sources to what takes their place.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name, content in stand_ins.items():
@@ -71,8 +71,25 @@ def imported(
             module = ModuleType(f"{package}.{name}")
             module.__package__ = package
             patch.setitem(sys.modules, module.__name__, module)
-            exec(correct((folder / f"{name}.py").read_text(encoding="utf-8")), module.__dict__)
+            source = (folder / f"{name}.py").read_text(encoding="utf-8")
+            for old, new in corrections.items():
+                source = source.replace(old, new)
+            exec(source, module.__dict__)
         yield module
+
+
+def package_of(
+    package: Mapping[str, Any], files: Sequence[str], name: str, stand_ins: Mapping[str, Mapping[str, Any]],
+    corrections: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[..., Iterator[ModuleType]]:  # fmt: skip
+    """A fixture of the module of the last of some files; see :func:`fetched` and :func:`imported`."""
+
+    @pytest.fixture(scope="module")
+    def module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+        with imported(fetched(package, files, tmp_path_factory), files, name, stand_ins, corrections) as found:
+            yield found
+
+    return module
 
 
 def _downloaded(package: Mapping[str, Any], folder: Path) -> Path:

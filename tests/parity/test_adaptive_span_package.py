@@ -11,7 +11,7 @@ import torch
 
 from replications.adaptive_span.model import SpanAttention
 from shared.attention.twins import plain_equations
-from tests.parity.fetched_packages import fetched, imported
+from tests.parity.fetched_packages import package_of
 
 FILES = ("adaptive_span_attention", "adaptive_span_model")
 PACKAGE = {
@@ -28,15 +28,9 @@ SPANS = (0.25, 2.5, 6.5)  # where the mask bends at a distance, each takes the s
 MASKED, SUM = "        attn = self.adaptive_span(attn)\n", "        attn = attn / attn.sum(-1, keepdim=True)\n"
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    def correct(source: str) -> str:
-        return source.replace(MASKED, MASKED + SUM).replace(".float()", "")
-
-    layers = {"fairseq": {}, "fairseq.modules": {}, "fairseq.modules.layer_norm": {"LayerNorm": torch.nn.LayerNorm}}
-    folder = fetched(PACKAGE, FILES, tmp_path_factory, needs_bytes=100_000)
-    with imported(folder, FILES, "adaptive_span", {"adaptive_span": {}} | layers, correct) as module:
-        yield module
+LAYERS = {"fairseq": {}, "fairseq.modules": {}, "fairseq.modules.layer_norm": {"LayerNorm": torch.nn.LayerNorm}}
+CORRECTIONS = {MASKED: MASKED + SUM, ".float()": ""}
+package = package_of(PACKAGE, FILES, "adaptive_span", {"adaptive_span": {}} | LAYERS, CORRECTIONS)
 
 
 @pytest.mark.registry

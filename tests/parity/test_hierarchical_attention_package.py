@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from replications.hierarchical_attention.model import HierarchicalNetwork, Level
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 
 FILES = ("attention", "sentence", "document")
 PACKAGE = wheel_of(
@@ -20,14 +20,7 @@ VOCABULARY, CLASSES, EMBEDDING, HIDDEN, END = 11, 3, 4, 5, 1
 SCORES = "alpha = self._calc_args_softmax(u, self.weights)"
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    def correct(source: str) -> str:
-        return source.replace(SCORES, f"{SCORES}.softmax(0)")
-
-    folder = fetched(PACKAGE, [f"{name}.py" for name in FILES], tmp_path_factory)
-    with imported(folder, FILES, "han", {"han": {}}, correct) as module:
-        yield module
+package = package_of(PACKAGE, FILES, "han", {"han": {}}, {SCORES: f"{SCORES}.softmax(0)"})
 
 
 def copy_level(level: Level, gru: torch.nn.GRU, attention: torch.nn.Module) -> None:

@@ -16,7 +16,7 @@ from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from tests.checklist import spread
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 
 F64 = torch.float64
 D, H, K, P, LAYERS, MULTIPLE = 12, 3, 4, 10, 2, 2
@@ -56,11 +56,7 @@ STAND_INS = {
 """The modules that are imported, of whose names only few are needed."""
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """The module that holds their model."""
-    with imported(fetched(PACKAGE, FILES, tmp_path_factory), FILES, "performer_pytorch", STAND_INS) as module:
-        yield module
+package = package_of(PACKAGE, FILES, "performer_pytorch", STAND_INS)
 
 
 def ours(kind: str, causal: bool) -> Performer:

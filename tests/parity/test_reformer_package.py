@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from shared.attention.lsh import lsh_attention
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 
 POSITIONS, CHUNK, BUCKETS, WIDTH = 24, 4, 6, 5
 NAME = "reformer_pytorch"
@@ -27,10 +27,7 @@ STAND_INS = {
 """What their file imports of other packages, of which attention alone needs nothing."""
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    with imported(fetched(PACKAGE, [NAME], tmp_path_factory), [NAME], NAME, STAND_INS) as module:
-        yield module
+package = package_of(PACKAGE, [NAME], NAME, STAND_INS)
 
 
 @pytest.mark.registry

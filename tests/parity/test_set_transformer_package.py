@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from replications.set_transformer.model import ISAB, MAB, PMA, SAB
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 
 WIDTH, HEADS, POINTS = 12, 3, 4
 PACKAGE = wheel_of(
@@ -17,10 +17,7 @@ PACKAGE = wheel_of(
 )
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    with imported(fetched(PACKAGE, ["utils"], tmp_path_factory), ["utils"], "torch_geometric", {}) as module:
-        yield module
+package = package_of(PACKAGE, ["utils"], "torch_geometric", {})
 
 
 def mab(*, norm):

@@ -7,7 +7,7 @@ import torch
 
 from replications.shaw.model import RelativeAttention
 from shared.layers.transformer import Positions
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 
 WIDTH, HEADS, SIZE, CLIP, LENGTH = 12, 3, 4, 2, 7
 NAME = "conformer"
@@ -29,10 +29,7 @@ STAND_INS = {
 }
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    with imported(fetched(PACKAGE, [NAME], tmp_path_factory), [NAME], NAME, STAND_INS) as module:
-        yield module
+package = package_of(PACKAGE, [NAME], NAME, STAND_INS)
 
 
 @pytest.mark.registry

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.parity.fetched_packages import fetched, imported, wheel_of
+from tests.parity.fetched_packages import package_of, wheel_of
 from tests.parity.transformer_xl_case import (
     COLUMNS,
     F64,
@@ -68,14 +68,9 @@ def stand_ins():
     return {f"old_transformers.{name}".rstrip("."): {"__path__": [], **contents.get(name, {})} for name in names}
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory):
-    """The module that holds their model."""
-    folder, name = fetched(PACKAGE, FILES, tmp_path_factory), "old_transformers.models.transfo_xl"
-    # In half precision they mask scores in float32, which double precision shall not pass through.
-    correct = lambda source: source.replace("attn_score.float().masked_fill", "attn_score.masked_fill")  # noqa: E731
-    with imported(folder, FILES, name, stand_ins(), correct) as module:
-        yield module
+# In half precision they mask scores in float32, which double precision shall not pass through.
+CORRECTIONS = {"attn_score.float().masked_fill": "attn_score.masked_fill"}
+package = package_of(PACKAGE, FILES, "old_transformers.models.transfo_xl", stand_ins(), CORRECTIONS)
 
 
 def build(package, ours, reach):
