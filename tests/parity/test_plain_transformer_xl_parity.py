@@ -6,23 +6,12 @@ import pytest
 import torch
 
 from benchmarks.plain_transformer_xl import PlainTransformerXL
-from tests.parity.transformer_xl_case import (
-    COLUMNS,
-    NETWORKS,
-    REACHES,
-    VOCABULARY,
-    Told,
-    assert_same,
-    collected,
-    configured,
-    ours_with,
-    shaken,
-)
+from tests.parity import transformer_xl_case as xl
 
 
 def twin(config):
     return PlainTransformerXL(
-        vocabulary=VOCABULARY, width=config.d_model, layers=config.n_layer, heads=config.n_head,
+        vocabulary=xl.VOCABULARY, width=config.d_model, layers=config.n_layer, heads=config.n_head,
         key_size=config.d_head, hidden_size=config.d_inner, untied_biases=config.untie_r, cutoffs=config.cutoffs,
         div_val=config.div_val, tied=config.tied_projections,
     )  # fmt: skip
@@ -55,21 +44,21 @@ def layout(plain, of):
 
 
 def reader(plain, reach):
-    memories = plain.begin(COLUMNS)
+    memories = plain.begin(xl.COLUMNS)
 
     def read(inputs, targets):
         nonlocal memories
-        with collected(plain.layers) as states:
+        with xl.collected(plain.layers) as states:
             nats, memories = plain(inputs, targets, memories, reach)
-        return Told(nats, plain.log_probs(states[-1]), states)
+        return xl.Told(nats, plain.log_probs(states[-1]), states)
 
     return read
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("reach", REACHES, ids=str)
+@pytest.mark.parametrize("network", xl.NETWORKS)
+@pytest.mark.parametrize("reach", xl.REACHES, ids=str)
 def test_values_and_gradients_are_those_of_the_equations(network, reach):
-    config = configured(network)
-    plain = shaken(twin(config))
+    config = xl.configured(network)
+    plain = xl.shaken(twin(config))
     placed = partial(layout, plain)
-    assert_same(ours_with(config, placed), lambda: reader(plain, reach), placed, reach)
+    xl.assert_same(xl.ours_with(config, placed), lambda: reader(plain, reach), placed, reach)

@@ -14,19 +14,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from tests.parity import transformer_xl_case as xl
 from tests.parity.fetched_packages import package_of, wheel_of
-from tests.parity.transformer_xl_case import (
-    COLUMNS,
-    F64,
-    NETWORKS,
-    REACHES,
-    VOCABULARY,
-    Told,
-    assert_same,
-    configured,
-    ours_with,
-    shaken,
-)
 
 FOLDER = "transformers/models/transfo_xl/"
 FILES = ("modeling_transfo_xl_utilities", "modeling_transfo_xl")
@@ -78,13 +67,13 @@ def build(package, ours, reach):
     config = SimpleNamespace(
         **ours.model_dump(include={"d_model", "n_layer", "n_head", "d_head", "d_inner", "dropout", "dropatt",
                                    "untie_r", "div_val"}),
-        vocab_size=VOCABULARY, d_embed=ours.d_model, cutoffs=list(ours.cutoffs), tie_projs=ours.tied_projections,
+        vocab_size=xl.VOCABULARY, d_embed=ours.d_model, cutoffs=list(ours.cutoffs), tie_projs=ours.tied_projections,
         mem_len=reach.memory, same_length=reach.same_length, clamp_len=reach.clamp or -1, attn_type=0,
         pre_lnorm=False, layer_norm_epsilon=1e-5, sample_softmax=-1, tie_word_embeddings=True, torchscript=False,
         trainer_compatible=True, use_return_dict=False, output_attentions=False, output_hidden_states=True,
     )  # fmt: skip
-    model = shaken(package.TransfoXLLMHeadModel(config))
-    rates = torch.arange(0, ours.d_model, 2, dtype=F64) / ours.d_model
+    model = xl.shaken(package.TransfoXLLMHeadModel(config))
+    rates = torch.arange(0, ours.d_model, 2, dtype=xl.F64) / ours.d_model
     model.transformer.pos_emb.inv_freq = 10_000**-rates  # theirs are in single precision
     return model
 
@@ -140,7 +129,7 @@ def clusters(theirs, of):
 def reader(theirs, layers):
     """It begins with memories of no length, as the authors' code does; Hugging Face's own beginning is zeros."""
     width = theirs.config.d_model
-    memories = [torch.zeros(0, COLUMNS, width, dtype=F64)] * layers
+    memories = [torch.zeros(0, xl.COLUMNS, width, dtype=xl.F64)] * layers
 
     def read(inputs, targets):
         nonlocal memories
@@ -148,20 +137,20 @@ def reader(theirs, layers):
         # Labels, for them, are the inputs: a state predicts the next, and the last of each nothing.
         h, labels = functional.pad(states[-1], (0, 0, 0, 1)), functional.pad(targets, (1, 0))
         nats = theirs.crit(h, labels, keep_order=True)
-        return Told(nats.view_as(targets), log_probs, list(states))
+        return xl.Told(nats.view_as(targets), log_probs, list(states))
 
     return read
 
 
 @pytest.mark.registry
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("reach", REACHES, ids=str)
+@pytest.mark.parametrize("network", xl.NETWORKS)
+@pytest.mark.parametrize("reach", xl.REACHES, ids=str)
 def test_values_and_gradients_are_those_of_hugging_face(package, network, reach):
-    config = configured(network)
+    config = xl.configured(network)
     theirs = build(package, config, reach)
     placed = partial(layout, theirs)
-    ours = ours_with(config, placed)
-    table = interleaved(theirs.transformer.pos_emb(torch.arange(100, dtype=F64))[:, 0])
+    ours = xl.ours_with(config, placed)
+    table = interleaved(theirs.transformer.pos_emb(torch.arange(100, dtype=xl.F64))[:, 0])
     torch.testing.assert_close(ours.encodings(0, 100), table, atol=1e-6, rtol=0)
     ours.encodings.table = table  # ours is rounded to single precision
-    assert_same(ours, lambda: reader(theirs, config.n_layer), placed, reach)
+    xl.assert_same(ours, lambda: reader(theirs, config.n_layer), placed, reach)

@@ -7,15 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.training.config import (
-    AdadeltaConfig,
-    AdagradConfig,
-    AdamConfig,
-    RmspropConfig,
-    ScheduleConfig,
-    SgdConfig,
-    TrainingConfig,
-)
+from shared.training import config as configs
 from shared.training.module import TrainingModule
 from shared.training.optimizers import build_optimizer, learning_rate_factor
 from tests.tasks.modules import train
@@ -23,7 +15,7 @@ from tests.tasks.modules import train
 
 @given(st.sampled_from(["constant", "cosine", "noam"]), st.integers(0, 50), st.integers(1, 400))
 def test_a_schedule_rises_to_one_and_never_exceeds_it(name, warmup, updates):
-    factor = learning_rate_factor(ScheduleConfig(name=name, warmup=warmup), updates=updates)
+    factor = learning_rate_factor(configs.ScheduleConfig(name=name, warmup=warmup), updates=updates)
     values = [factor(made) for made in range(max(updates, warmup + 1))]
     assert max(values) == pytest.approx(1.0)
     assert values[max(0, warmup - 1)] == pytest.approx(1.0)
@@ -33,7 +25,7 @@ def test_a_schedule_rises_to_one_and_never_exceeds_it(name, warmup, updates):
 
 def test_after_the_warm_up_each_falls_in_its_own_way():
     def at(name, made):
-        return learning_rate_factor(ScheduleConfig(name=name, warmup=10), updates=110)(made)
+        return learning_rate_factor(configs.ScheduleConfig(name=name, warmup=10), updates=110)(made)
 
     assert at("constant", 109) == 1
     assert at("noam", 39) == pytest.approx(math.sqrt(10 / 40))
@@ -43,7 +35,7 @@ def test_after_the_warm_up_each_falls_in_its_own_way():
 
 @given(st.integers(0, 100), st.integers(1, 30), st.integers(0, 8))
 def test_halving_waits_and_then_halves_again_and_again(hold, every, halvings):
-    schedule = ScheduleConfig(name="halving", hold=hold, every=every)
+    schedule = configs.ScheduleConfig(name="halving", hold=hold, every=every)
     factor = learning_rate_factor(schedule, updates=1)
     assert all(factor(made) == 1 for made in range(hold))
     first = hold + halvings * every
@@ -54,7 +46,7 @@ def test_halving_waits_and_then_halves_again_and_again(hold, every, halvings):
 @given(st.integers(0, 10), st.integers(0, 60), st.floats(0.01, 0.99))
 def test_a_rate_drops_once_and_stays_there(warmup, more, by):
     hold = warmup + more
-    factor = learning_rate_factor(ScheduleConfig(name="drop", warmup=warmup, hold=hold, factor=by), updates=1)
+    factor = learning_rate_factor(configs.ScheduleConfig(name="drop", warmup=warmup, hold=hold, factor=by), updates=1)
     assert all(factor(made) == 1 for made in range(warmup, hold))
     assert {factor(made) for made in range(hold, hold + 50)} == {by}
 
@@ -68,7 +60,7 @@ def test_a_schedule_has_what_it_needs_and_nothing_else(name, keys):
     right = keys == {"halving": ("hold", "every"), "drop": ("hold", "factor")}.get(name, ())
     said = "halving needs hold and every, drop hold and factor, and no other"
     with contextlib.nullcontext() if right else pytest.raises(ValueError, match=said):
-        ScheduleConfig(name=name, **{key: GIVEN[key] for key in keys})
+        configs.ScheduleConfig(name=name, **{key: GIVEN[key] for key in keys})
 
 
 class Rmsprop:
@@ -91,7 +83,7 @@ class Plain:
 
     def __init__(self, config):
         settings = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
-        if isinstance(config, AdamConfig):
+        if isinstance(config, configs.AdamConfig):
             settings |= {"betas": (config.beta1, config.beta2), "decoupled_weight_decay": config.decoupled}
         settings |= {} if config.name == "sgd" else {"eps": config.epsilon}
         kind = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam", "radam": "RAdam"}[config.name]
@@ -110,12 +102,12 @@ RATES, SHARES = st.floats(1e-3, 1), st.floats(0, 0.99)
 DECAYING = {"learning_rate": RATES, "weight_decay": st.sampled_from([0.0, 1e-4, 0.3])}
 ADAM = {"learning_rate": RATES, "epsilon": st.floats(1e-8, 1), "beta2": st.sampled_from([0.98, 0.999])}
 OPTIMIZERS = {
-    "sgd": st.builds(SgdConfig, name=st.just("sgd"), **DECAYING),
-    "adagrad": st.builds(AdagradConfig, name=st.just("adagrad"), **DECAYING),
-    "adam": st.builds(AdamConfig, name=st.just("adam"), decoupled=st.booleans(), **ADAM | DECAYING),
-    "radam": st.builds(AdamConfig, name=st.just("radam"), decoupled=st.booleans(), **ADAM | DECAYING),
+    "sgd": st.builds(configs.SgdConfig, name=st.just("sgd"), **DECAYING),
+    "adagrad": st.builds(configs.AdagradConfig, name=st.just("adagrad"), **DECAYING),
+    "adam": st.builds(configs.AdamConfig, name=st.just("adam"), decoupled=st.booleans(), **ADAM | DECAYING),
+    "radam": st.builds(configs.AdamConfig, name=st.just("radam"), decoupled=st.booleans(), **ADAM | DECAYING),
     "rmsprop": st.builds(
-        RmspropConfig, name=st.just("rmsprop"), learning_rate=st.floats(1e-5, 1), decay=SHARES, momentum=SHARES,
+        configs.RmspropConfig, name=st.just("rmsprop"), learning_rate=st.floats(1e-5, 1), decay=SHARES, momentum=SHARES,
         epsilon=st.floats(1e-4, 1),
     ),
 }  # fmt: skip
@@ -144,7 +136,7 @@ def test_optimisers_are_pytorchs_or_their_equations_and_leave_what_has_no_gradie
 
 def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
     weight = torch.nn.Parameter(torch.zeros(200))
-    optimizer = build_optimizer([weight], RmspropConfig(name="rmsprop", epsilon=1e-12, momentum=0.0))
+    optimizer = build_optimizer([weight], configs.RmspropConfig(name="rmsprop", epsilon=1e-12, momentum=0.0))
     for _ in range(500):
         weight.grad = torch.linspace(100, 300, 200)
         optimizer.step()
@@ -155,9 +147,9 @@ def test_rmsprop_survives_a_variance_that_rounding_makes_negative():
 
 def test_what_is_not_set_is_as_in_the_papers():
     weights = [torch.nn.Parameter(torch.ones(3))]
-    adadelta = build_optimizer(weights, AdadeltaConfig(name="adadelta")).defaults
+    adadelta = build_optimizer(weights, configs.AdadeltaConfig(name="adadelta")).defaults
     assert (adadelta["lr"], adadelta["rho"], adadelta["eps"]) == (1.0, 0.95, 1e-6)  # appendix B.2 of Bahdanau et al.
-    rmsprop = build_optimizer(weights, RmspropConfig(name="rmsprop")).defaults  # of the code of Xu et al.
+    rmsprop = build_optimizer(weights, configs.RmspropConfig(name="rmsprop")).defaults  # of the code of Xu et al.
     assert rmsprop == {"lr": 1e-4, "decay": 0.95, "momentum": 0.9, "epsilon": 1e-4}
 
 
@@ -183,9 +175,9 @@ class Nothing:
 
 
 def test_the_schedule_drives_the_optimiser(tmp_path):
-    config = TrainingConfig(
-        updates=7, validate_every=7, optimizer=SgdConfig(name="sgd", learning_rate=0.5), clip=None,
-        schedule=ScheduleConfig(name="halving", warmup=4, hold=5, every=1),
+    config = configs.TrainingConfig(
+        updates=7, validate_every=7, optimizer=configs.SgdConfig(name="sgd", learning_rate=0.5), clip=None,
+        schedule=configs.ScheduleConfig(name="halving", warmup=4, hold=5, every=1),
     )  # fmt: skip
     module = Falling(torch.nn.Linear(1, 1, bias=False), config)
     before = module.model.weight.item()
