@@ -31,14 +31,14 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (216, 130),
-    ("shared/data",): (3645, 2200),
+    ("shared/data",): (3650, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (804, 720),
     ("shared/training",): (920, 600),
     ("shared/claims",): (1616, 1350),
     ("shared/tasks",): (4707, 3600),
-    ("shared/reports",): (3096, 1900),
+    ("shared/reports",): (3095, 1900),
     ("shared/pipeline",): (2979, 1500),
     ("replications",): (5316, 3400),
     ("benchmarks",): (1158, 700),

@@ -98,12 +98,19 @@ def sha256_of(path: Path) -> str:
     """Return the sha256 of a file, or of a folder's sorted listing of paths and hashes, in hexadecimal.
 
     Raises:
-        ReplicationError: the folder has a link to a folder, which readers would follow without it being in the hash.
+        ReplicationError: the folder has a link to a folder, which readers would follow without it being in the hash, or
+            a name that is not UTF-8.
+        PermissionError: a folder in it may not be read.
     """
     if path.is_dir():
-        if links := [each for each in path.rglob("*") if each.is_symlink() and not each.is_file()]:
+        inside = [*path.rglob("*")]
+        if links := [each for each in inside if each.is_symlink() and not each.is_file()]:
             raise ReplicationError(f"{links[0]} is a link to a folder or to nothing; put files in its place.")
-        files = sorted((file.relative_to(path).as_posix(), file) for file in path.rglob("*") if file.is_file())
+        if odd := [str(each) for each in inside if re.search("[\ud800-\udfff]", each.name)]:
+            raise ReplicationError(f"the name {odd[0]!r} is not UTF-8; give the file another name.")
+        for folder in (path, *filter(Path.is_dir, inside)):
+            os.scandir(folder).close()  # rglob passes over a folder that may not be read, without a word
+        files = sorted((file.relative_to(path).as_posix(), file) for file in inside if file.is_file())
         listing = "".join(f"{sha256_of(file)}  {name}\n" for name, file in files)
         return hashlib.sha256(listing.encode()).hexdigest()
     with path.open("rb") as file:

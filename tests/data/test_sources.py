@@ -1,9 +1,12 @@
 """Every kind of source gives its raw files, and fails in a sentence that says why; no wrong file is left behind."""
 
+import errno
 import gzip
 import hashlib
 import io
+import os
 import sys
+from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
@@ -184,3 +187,17 @@ def test_a_folder_is_hashed_by_its_sorted_listing(tmp_path):
     (tree / "b/x").write_bytes(b"1")
     (tree / "a").write_bytes(b"2")
     assert sha256_of(tree) == sha256(f"{sha256(b'2')}  a\n{sha256(b'1')}  b/x\n".encode())
+
+
+def test_a_folder_that_may_not_be_read_is_not_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "open/closed").mkdir(parents=True)
+    scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # whoever runs the tests may be allowed everything
+    with pytest.raises(PermissionError, match="closed"):
+        sha256_of(tmp_path)
