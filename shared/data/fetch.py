@@ -64,7 +64,7 @@ class Manifest(Strict):
 
 
 def fetch(
-    dataset: str, *, root: Path = Path("data"), mirror: Path | None = None, console: Console | None = None
+    dataset: str | Card, *, root: Path = Path("data"), mirror: Path | None = None, console: Console | None = None
 ) -> Manifest:
     """Fetch a data set into ``root/dataset/`` unless it is already complete, and return its manifest.
 
@@ -73,7 +73,7 @@ def fetch(
     verified. If two processes fetch the same data set, one of them waits.
 
     Args:
-        dataset: name of a card in ``root``.
+        dataset: name of a card in ``root``, or a card that is not there yet.
         root: folder of the cards; the data is written beside them.
         mirror: folder of a local mirror; default: the environment variable ``REPLICATIONS_MIRROR``.
         console: console for progress; default: standard error.
@@ -82,17 +82,17 @@ def fetch(
         ReplicationError: the card is invalid, the disk is full, or every source failed; the message then lists each
             source with the reason, and what the user can do.
     """
-    card = load_card(dataset, root)
+    card = dataset if isinstance(dataset, Card) else load_card(dataset, root)
     if mirror is None and os.environ.get("REPLICATIONS_MIRROR"):
         mirror = Path(os.environ["REPLICATIONS_MIRROR"])
     console = console or Console(stderr=True)
-    busy = f"{dataset}: another process is fetching it, waiting"
-    with file_lock(root / ".locks" / dataset, lambda _: console.print(busy)):
-        for leftover in root.glob(f"{dataset}.partial-*"):
+    busy = f"{card.id}: another process is fetching it, waiting"
+    with file_lock(root / ".locks" / card.id, lambda _: console.print(busy)):
+        for leftover in root.glob(f"{card.id}.partial-*"):
             shutil.rmtree(leftover)  # this process holds the lock, so the process that created the folder has ended
-        known = _read_manifest(root / dataset)
-        if known and known.card_sha256 == card.fingerprint and _sizes_agree(known, root / dataset):
-            shutil.rmtree(root / f"{dataset}.downloads", ignore_errors=True)  # a fetch may be killed before it does so
+        known = _read_manifest(root / card.id)
+        if known and known.card_sha256 == card.fingerprint and _sizes_agree(known, root / card.id):
+            shutil.rmtree(root / f"{card.id}.downloads", ignore_errors=True)  # a fetch may be killed before it does so
             return known
         return _fetch_anew(card, root, mirror, known, console)
 
@@ -136,8 +136,8 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
     free = shutil.disk_usage(root).free
     if free < card.needs_bytes:
         raise ReplicationError(
-            f"fetching '{card.id}' needs {card.needs_bytes / 1e9:.1f} GB of free disk, but "
-            f"{root.resolve()} has {free / 1e9:.1f} GB; make room and try again."
+            f"fetching '{card.id}' needs {card.needs_bytes / 1e6:,.0f} MB of free disk, but "
+            f"{root.resolve()} has {free // 10**6:,} MB; make room and try again."
         )
     try:
         for folder in (raw, files, downloads):

@@ -18,7 +18,7 @@ from statistics import median
 from shared.data.archives import stored
 from shared.data.cards import Card, FolderSource, load_card
 from shared.data.fetch import fetch
-from shared.data.opening import picture_form, read_bytes, read_lines
+from shared.data.opening import picture_form, read_bytes, read_lines, reading
 from shared.data.photos import archives
 from shared.data.readers.texts import LABEL
 from shared.data.splits import NAMES
@@ -55,7 +55,8 @@ def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
         forms: Counter[str] = Counter()
         hashes = set()
         for member, read in stored(archive):
-            content = read()
+            with reading(f"{archive.name}: {member!r}"):
+                content = read()
             hashes.add(hashlib.sha256(content).digest())
             try:
                 forms[picture_form(content)] += 1
@@ -76,7 +77,7 @@ def _encodings(card: Card) -> Iterator[str]:
                 ends = ["CR LF"] * (len(rest) < len(head)) + ["LF"] * (b"\n" in rest) + ["CR"] * (b"\r" in rest)
                 with suppress(UnicodeDecodeError):  # of what is packed
                     getincrementaldecoder("utf-8")().decode(head)
-                    yield f"{path.name}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
+                    yield f"{_shown(path.name)}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
 
 
 def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from shared.config import EXPONENT, build, check_name
-from shared.data.cards import Draw
+from shared.config import EXPONENT, build, check_name, load_yaml
+from shared.data.cards import Card, Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
 from shared.data.opening import first_row, form_of, listed, text_lines, twin_of
@@ -63,16 +63,17 @@ def new_card(
         ReplicationError: there is such a card, a file is missing or not what the kind needs; there is no card then.
     """
     card, paths = root / f"{name}.yaml", [Path(os.environ.get("REPLICATE_FROM", ""), file).absolute() for file in files]
-    if not re.fullmatch("[a-z][a-z0-9_]{,99}", name) or card.exists() or (root / name).exists():
-        raise ReplicationError(
-            f"{card} cannot be made; remove it and {root / name}, or give another name of a-z, 0-9 and '_'."
-        )
+    if not re.fullmatch("[a-z][a-z0-9_]{,99}", name):
+        raise ReplicationError(f"'{name}' cannot name a data set; use up to 100 of a-z, 0-9 and '_'.")
+    if card.exists() or (root / name).exists():
+        raise ReplicationError(f"{card} cannot be made; remove it and {root / name}, or give another name.")
     for path in (root, *paths):
         # os.path takes a name that is too long, too; a pipe would be waited for.
         if not (os.path.isfile(path) or os.path.isdir(path)) or paths.count(path) > 1:  # noqa: PTH112, PTH113
             raise ReplicationError(f"{path} is no file or folder{twin_of(path)}, or is given twice; check its name.")
     folder = Path(os.path.commonpath([path.parent for path in paths]))
-    place = re.sub("^~", "./~", os.path.relpath(folder)) if folder.is_relative_to(Path.cwd()) else str(folder)
+    inside = os.path.relpath(folder)
+    place = str(folder) if inside.startswith(("..", "~")) else inside  # ~ would be the home folder
     draw = build(Draw, dict(zip(Draw.model_fields, (seed, *percent), strict=True)), where="data new").model_dump()
     kind = kind or _kind(paths, columns)
     reader, options, languages, compared = _form(paths, folder, kind, columns)
@@ -91,17 +92,24 @@ def new_card(
         content |= {"draw": draw, "compared": compared}
     else:
         options["cut"] = {"valid": draw["valid_percent"], "test": draw["test_percent"]}
-    plain = r"\x85" not in repr(content)  # which YAML takes for a line end
-    written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=plain, width=118)
-    card.write_text(written, encoding="utf-8")
-    try:
-        fetch(name, root=root)
-    except BaseException:
-        card.unlink()
-        shutil.rmtree(root / f"{name}.downloads", ignore_errors=True)
-        raise
+    _write(card, content)
     print(*describe(name, root), sep="\n")
     print(f"{card} is there, {_use(name, kind, reader, options)}")
+
+
+def _write(card: Path, content: Mapping[str, Any]) -> None:
+    """Fetch the data of a card, which is put in place last: a process that is killed leaves none."""
+    plain = r"\x85" not in repr(content)  # which YAML takes for a line end
+    written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=plain, width=118)
+    partial = card.with_name(f".{card.stem}.partial")
+    try:
+        partial.write_text(written, encoding="utf-8")
+        fetch(build(Card, load_yaml(partial), where=str(card)), root=card.parent)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        shutil.rmtree(card.with_suffix(".downloads"), ignore_errors=True)
+        raise
+    partial.rename(card)
 
 
 def _use(name: str, kind: str, reader: str, options: Mapping[str, Any]) -> str:
@@ -252,6 +260,6 @@ def _first_row(path: Path) -> list[str]:
 
 
 def _inside(path: Path, folder: Path) -> str:
-    if re.search(r"[\\\ud800-\udfff]", path.name):
-        raise ReplicationError(f"the name {path.name!r} has a backslash or is not UTF-8; give the file another name.")
+    if re.search(r"\\[^/]*$|[\ud800-\udfff]", str(path)):
+        raise ReplicationError(f"the name {str(path)!r} has a backslash or is not UTF-8; give the file another name.")
     return path.relative_to(folder).as_posix() + "/" * path.is_dir()

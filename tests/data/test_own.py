@@ -5,6 +5,7 @@ import json
 import os
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -118,6 +119,11 @@ def test_pictures_of_a_folder_keep_their_names_and_copies_are_in_one_split(tmp_p
     assert all(home[f"a\u00a0{i}.png"] == home[f"sub/a {i + 1}.png"] for i in range(0, 60, 2))
     assert "pictures.tar: 60 files, 30 copies; RGB 5 x 4 (60)" in (said := capsys.readouterr().out)
     assert ".captions: 1 lines have a caption twice" in said
+    with ZipFile(tmp_path / "data/mine/broken.zip", "w") as file:
+        file.writestr("a.png", "pixels")
+    packed = (tmp_path / "data/mine/broken.zip").read_bytes()
+    (tmp_path / "data/mine/broken.zip").write_bytes(packed.replace(b"pixels", b"pixelz"))
+    assert_refused(r"^broken\.zip: 'a\.png' cannot be read .*CRC", list, describe("mine", tmp_path / "data"))
 
 
 def test_families_of_any_fasta_stay_together(tmp_path, capsys):
@@ -178,8 +184,9 @@ def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
     ({"p.tsv": table([*PAIRS, ("ski", "ski"), ("a", "a")])}, "^train: [12] pairs have one text on"),
     ({"p.tsv": table([*PAIRS, ("\x96 \x1b[31m", "x")])}, r"U\+0096 \(– in Windows-1252\) \(1\)"),
     ({"1e3": "a line of a book\n" * 20}, "^1e3: UTF-8"),
+    ({"a\x1b[2J": "a line of a book\n" * 20}, r"^'a\\x1b\[2J': UTF-8"),
     ({"p.tsv": table(PAIRS * 3)}, "read as translation"),
-    ({"l.jsonl": records(("label", "text"), [(i % 2 if i % 3 else i % 2 * 1.0, f"film {i}") for i in range(99)])},
+    ({"l.jsonl": records(("label", "text"), [(i % 2 if i % 3 else i % 2 * 1.0 or -0.0, f"it {i}") for i in range(99)])},
      r"label: [0-9]+ labels, [01] .[0-9]+., [01] .[0-9]+.$"),
 ])  # fmt: skip
 def test_what_is_guessed_or_looks_like_a_mistake_is_said(tmp_path, capsys, files, sentence):
@@ -193,12 +200,16 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "films").mkdir()
     (tmp_path / "films/link").symlink_to(tmp_path / "data")
+    (tmp_path / "texts/good").mkdir(parents=True)
+    (tmp_path / "texts/good/\udcff.txt").touch()
     for name, file, said in (
         ("mine", "p.tsv", r"mine\.yaml cannot be made"),
+        ("", "p.tsv", "^'' cannot name a data set; use"),
         ("other", "none.tsv", r"none\.tsv is no file or folder"),
         ("other", "p" * 300, r"p{300} is no file or folder, or"),
         ("other", "cafe\u0301", r"\(there is 'caf\\xe9', which is not 'cafe\\u0301'\)"),
         ("other", "pipe", r"pipe is no file or folder"),
+        ("other", "texts", r"texts/good/\\udcff\.txt' is not UTF-8; give"),
         ("other", "films", r"films/link is a link to a folder or to nothing; put files"),
     ):
         assert_refused(said, new_card, name, [tmp_path / file], kind="classification", root=tmp_path / "data")
@@ -206,6 +217,17 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
     (tmp_path / "data/mine/manifest.json").unlink()
     with pytest.raises(ReplicationError, match=r"not those of its card:\n.*the sha256 of p\.tsv is"):
         fetch("mine", root=tmp_path / "data")
+
+
+def test_there_is_no_card_before_its_data_which_a_tilde_does_not_look_for_at_home(tmp_path, monkeypatch):
+    cards = []
+    monkeypatch.setattr(
+        "shared.data.own.fetch", lambda card, root: cards.append([*root.glob("*.yaml")]) or fetch(card, root=root)
+    )
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~").mkdir()
+    assert own(tmp_path, {"~/p.tsv": table(PAIRS)})
+    assert cards == [[]]
 
 
 def test_a_look_shows_what_is_odd(tmp_path):

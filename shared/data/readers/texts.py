@@ -198,7 +198,7 @@ def _labelled(path: Path, languages: Sequence[str], options: LabelledOptions) ->
         yield from ("a file is not <label>/<name>.txt" for each in others if each.is_file())
     for place, record in records(path, options.columns):
         value = text_of(record, fields[LABEL], place, str | float | int)  # pandas writes 2 as 2.0 beside a gap
-        label = f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
+        label = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
         if options.labels is not None and label not in options.labels:
             raise ReplicationError(f"{place}, has the label '{label}', which the card does not list.")
         written = label if options.labels is None else options.labels[label]
