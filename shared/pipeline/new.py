@@ -57,13 +57,13 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
         raise ReplicationError(
             f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
         )
-    folder, partial = REPLICATIONS / name, REPLICATIONS / f".{name}.partial"
+    folder, partial, test = REPLICATIONS / name, REPLICATIONS / f".{name}.partial", TESTS / f"test_{name}_model.py"
     if not re.fullmatch(r"[a-z][a-z0-9_]{,99}", name) or keyword.iskeyword(name):
         raise ReplicationError(f"'{name}' cannot name a folder of code; use up to 100 of a-z, 0-9 and '_'.")
     kind = kind or "translation"
     check_name(kind, SHAPES, "there is no template of kind")
-    if folder.exists() or name in load_params().papers:
-        raise ReplicationError(f"{folder} or its line in {PARAMS} exists; remove both first, or choose another name.")
+    if folder.exists() or test.exists() or name in load_params().papers:
+        raise ReplicationError(f"{test}, {folder} or its line in {PARAMS} exists; remove it, or choose another name.")
     listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
     shutil.rmtree(partial, ignore_errors=True)
     try:
@@ -74,8 +74,8 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
     write_text(PARAMS, listed)
     print(f"{folder} is there, and listed in {PARAMS}.")
     if TESTS.is_dir():
-        write_text(TESTS / f"test_{name}_model.py", render("test/model.py.j2", name=name))
-        print(f"{TESTS / f'test_{name}_model.py'} tests its model.")
+        write_text(test, render("test/model.py.j2", name=name))
+        print(f"{test} tests its model.")
     print(f"Try it:\n\npython -m shared.pipeline use smoke\ndvc repro report@{name}")
 
 

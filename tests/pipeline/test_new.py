@@ -88,12 +88,15 @@ def test_scales_differ_and_all_files_are_short_and_as_dvc_writes_them(kind, empt
     ("fresh", "translatoin", {}, "did you mean 'translation'"),
     ("taken", "language", {}, "taken or its line in params.yaml exists"),
     ("luong", "language", {}, "luong or its line in params.yaml exists"),
+    ("tested", "language", {}, "^tests/replications/test_tested_model.py, .* exists; remove it, or choose"),
     ("fresh", "language", {"papers": []}, "must be a list with a line"),
 ])  # fmt: skip
 def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, params, message, empty):
     change_yaml(empty / "params.yaml", lambda content: content.update(params))
     (empty / "replications" / "taken").mkdir()
     (empty / "replications" / "taken" / "model.py").touch()
+    (empty / "tests/replications").mkdir(parents=True)
+    (empty / "tests/replications/test_tested_model.py").write_text("of the user's own")
     before = files(empty)
     assert_refused(message, new_replication, name, kind)
     assert files(empty) == before
