@@ -31,7 +31,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (216, 130),
-    ("shared/data",): (3650, 2200),
+    ("shared/data",): (3656, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (804, 720),
@@ -43,7 +43,7 @@ BUDGETS = {
     ("replications",): (5316, 3400),
     ("benchmarks",): (1158, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27246, 22000),
+    ("tests",): (27283, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -148,7 +148,7 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     read = ([keys[first.index(name)] for name in columns if name in first] or keys)[:2]
     head = form != ".jsonl" and not {*first}.isdisjoint(columns)
     rows = [[row.get(key) for key in read] for _, row in islice(records(paths[0], keys), head, _GUESSED)]
-    values = [Counter(map(str, column)) for column in zip(*{tuple(row) for row in rows}, strict=True)]
+    values = [Counter(column) for column in zip(*{tuple(map(str, row)) for row in rows}, strict=True)]
     # Labels are two or more short values that stand again and again.
     few = min(values, key=len, default=Counter[str]())
     if not 6 <= len(few) * 3 <= few.total() or max(map(len, few)) > 40:

@@ -158,6 +158,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ({"p.csv": "de,en\na b,c d\n"}, {"columns": ["dee", "en"]}, "line 1 may be the names"),
     ({"l.tsv": table(REVERSED)}, {}, "l.tsv: the second of the two columns .* has 2 values"),
     ({"p.jsonl": '{"id": "1", "de": "a", "en": "b"}'}, {}, "p.jsonl: line 1 has the fields id, de, en; say"),
+    ({"p.jsonl": '{"translation": {"de": "a", "en": "b"}}\n'}, {}, "p.jsonl has no column 'target'; there are trans"),
     ({"l.txt": "__label__a b\n"}, {}, "l.txt: line 1 looks like that of .* fastText"),
     ({"l": "__label__a __label__b c\n"}, {"kind": "classification"}, "l, line 1 does not begin with one label"),
     ({"a.x": "a\n"}, {"percent": (0, 5)}, "data new: 'valid_percent'"),
