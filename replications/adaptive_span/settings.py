@@ -6,34 +6,26 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Strict
-from shared.tasks.settings import Routes, StudyConfig
+from shared.tasks.settings import Routes, StudyConfig, TransformerSizes
 
 
-class ModelConfig(Strict):
+class ModelConfig(TransformerSizes):
     """Sizes of a model.
 
     Attributes:
-        layers, heads, width, hidden: layers, heads, D and the width of the feed-forward networks.
         limit: how many symbols a head can look back at (the paper's S).
         ramp: R, over which a head's mask falls from 1 to 0; null: spans are not learned, all heads look at `limit`.
         penalty: λ, the coefficient of the mean span of a layer's heads in the loss.
         dropout: of attention's weights and inside of the feed-forward networks.
     """
 
-    layers: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
-    hidden: PositiveInt
     limit: PositiveInt
     ramp: PositiveInt | None
     penalty: float = Field(default=0.0, ge=0)
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
     @model_validator(mode="after")
-    def _heads_fit(self) -> ModelConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of the heads ({self.heads})")
+    def _spans_are_learned(self) -> ModelConfig:
         if self.penalty and self.ramp is None:
             raise ValueError("without a ramp no span is learned, so there is nothing to penalise; leave out 'penalty'")
         return self

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.settings import Routes
 
 
 class ModelConfig(Strict):
@@ -36,4 +35,3 @@ class ModelConfig(Strict):
 
 KIND = "translation"
 MODEL = ModelConfig
-ROUTES: Routes = {}

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from shared.config import Strict
-from shared.tasks.settings import Routes
 
 
 class ModelConfig(Strict):
@@ -33,4 +32,3 @@ class ModelConfig(Strict):
 
 KIND = "classification"
 MODEL = ModelConfig
-ROUTES: Routes = {}

@@ -9,18 +9,17 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Ascending, Strict
+from shared.config import Ascending
 from shared.errors import ReplicationError
 from shared.tasks.sequences.settings import ScalingConfig, SequenceRun
-from shared.tasks.settings import NetworkStudyConfig, Routes
+from shared.tasks.settings import NetworkStudyConfig, Routes, TransformerSizes
 
 
-class ModelConfig(Strict):
+class ModelConfig(TransformerSizes):
     """Sizes of a model.
 
     Attributes:
         attention: elu(x) + 1, softmax, or Reformer's hashing.
-        layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
         dropout: of attention and feed-forward networks.
         output: a softmax, or a mixture of so many ``components`` logistics, whose symbols are levels of a pixel.
         positions: sinusoids added to embeddings, or beside embeddings of half the width;
@@ -30,10 +29,6 @@ class ModelConfig(Strict):
     """
 
     attention: Literal["linear", "softmax", "lsh"]
-    layers: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
-    hidden: PositiveInt
     dropout: float = Field(default=0.0, ge=0, lt=1)
     output: Literal["categorical", "logistics"] = "categorical"
     components: PositiveInt = 10
@@ -45,8 +40,6 @@ class ModelConfig(Strict):
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> ModelConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
         if self.attention == "lsh" and (self.buckets is None or self.chunk is None):
             raise ValueError("attention by hashing needs buckets and chunk")
         pairs = {"added": 2, "concatenated": 4, "rows and columns": 8}[self.positions]

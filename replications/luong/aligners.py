@@ -17,9 +17,10 @@ from shared.data.tokenizers import Tokenizer
 from shared.errors import ReplicationError
 from shared.metrics.alignment import alignment_statistics, parse_pharaoh
 from shared.metrics.word_aligner import WordAligner, Words
-from shared.tasks.examples import Example, write_records
+from shared.tasks.examples import Example, records, write_records
 from shared.tasks.replication import Study
 from shared.tasks.translation.corpus import ParallelText, PreparedText
+from shared.tasks.translation.evaluation import pair_columns
 from shared.tasks.translation.settings import TranslationRun
 from shared.training.checkpoints import TrainingRecord, load_checkpoint
 
@@ -111,17 +112,11 @@ def _target_words(pairs: Sequence[tuple[Words, Words]]) -> int:
 
 
 def _examples(aligner: WordAligner | fast_align.FastAlign, text: PreparedText, split: str) -> list[Example]:
-    (sources, references), gold = text.lines(split), text.alignments(split)
-    examples = []
-    for i, (source, target) in enumerate(word_pairs(text, text.split(split))):
-        example: Example = {
-            "id": f"{split}-{i}", "split": split, "source": sources[i], "reference": references[i],
-            "source_length": len(sources[i].split()), "reference_length": len(references[i].split()),
-        }  # fmt: skip
-        if gold is not None:
-            linked = np.zeros((len(target), len(source)))
-            links = aligner.links(source, target)
-            linked[links[:, 1], links[:, 0]] = 1
-            example["alignment"] = alignment_statistics(linked, parse_pharaoh(gold[i]), method="threshold")
-        examples.append(example)
-    return examples
+    columns, gold = pair_columns(*text.lines(split)), text.alignments(split)
+    if gold is not None:
+        columns["alignment"] = []
+        for links, (source, target) in zip(gold, word_pairs(text, text.split(split)), strict=True):
+            linked, found = np.zeros((len(target), len(source))), aligner.links(source, target)
+            linked[found[:, 1], found[:, 0]] = 1
+            columns["alignment"].append(alignment_statistics(linked, parse_pharaoh(links), method="threshold"))
+    return records(split, columns)

@@ -15,27 +15,18 @@ _LAYERS = {
     "relu": "Performer (ReLU)", "identity": "identity, the optimum",
 }  # fmt: skip
 _DEPTHS = {f"features_{count}": f"{count} features" for count in (4, 8, 16, 64, 256)}
-_FEATURES, _LENGTH = "Random features m", "Length of the sequence"
+_ANGLE, _FEATURES, _LENGTH = "Angle between x and y, degrees", "Random features m", "Length of the sequence"
 FIGURES = [
     Shows(
         StudyLines("Estimates of the softmax kernel, with 95 % intervals over draws", [
-            StudyPanel(
-                "kernels", "mse", "Angle between x and y, degrees", "Squared error / kernel²", _ESTIMATORS,
-                log_x=False, low="mse_low", high="mse_high",
-            ),
+            StudyPanel("kernels", "mse", _ANGLE, "Squared error / kernel²", _ESTIMATORS, log_x=False),
         ]),
         claim="C21-C2", counterpart="Figure 2",
     ),
     Shows(
         StudyLines("Error of attention's output, with 95 % intervals over samples", [
-            StudyPanel(
-                "kernels", "output_mse_small", _FEATURES, "Error at inputs of 0.5", _ESTIMATORS,
-                low="output_mse_small_low", high="output_mse_small_high",
-            ),
-            StudyPanel(
-                "kernels", "output_mse_large", _FEATURES, "Error at inputs of 1.0", _ESTIMATORS,
-                low="output_mse_large_low", high="output_mse_large_high",
-            ),
+            StudyPanel("kernels", "output_mse_small", _FEATURES, "Error at inputs of 0.5", _ESTIMATORS),
+            StudyPanel("kernels", "output_mse_large", _FEATURES, "Error at inputs of 1.0", _ESTIMATORS),
         ]),
         claim="C21-C3", counterpart="Figure 4",
     ),
@@ -67,9 +58,7 @@ FIGURES = [
     ),
     Shows(
         StudyLines("Error of the last layer's states by depth, with 95 % intervals over draws", [
-            StudyPanel(
-                "depth", "error", "Layers", "Relative error", _DEPTHS, log_x=False, low="error_low", high="error_high",
-            ),
+            StudyPanel("depth", "error", "Layers", "Relative error", _DEPTHS, log_x=False),
         ]),
         claim="C21-C8", counterpart="Figure 14",
     ),

@@ -7,19 +7,18 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from shared.config import Ascending, Strict
+from shared.config import Ascending
 from shared.errors import ReplicationError
 from shared.tasks.sequences.settings import ScalingConfig, SequenceRun
-from shared.tasks.settings import Routes, StudyConfig
+from shared.tasks.settings import Routes, StudyConfig, TransformerSizes
 
 
-class ModelConfig(Strict):
+class ModelConfig(TransformerSizes):
     """Sizes of a model.
 
     Attributes:
         attention: exact softmax attention; ReLU features, the paper's Performer-ReLU as its code has it by default;
             or one of the estimators of softmax attention.
-        layers, heads, width, hidden: layers, heads, D, and d_ff.
         dropout: of embeddings, attention and feed-forward networks.
         features: projections m of the estimators.
         directions: of these projections.
@@ -28,10 +27,6 @@ class ModelConfig(Strict):
     """
 
     attention: Literal["softmax", "relu", "positive", "hyperbolic", "trigonometric"]
-    layers: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
-    hidden: PositiveInt
     dropout: float = Field(default=0.0, ge=0, lt=1)
     features: PositiveInt = 256
     directions: Literal["orthogonal", "iid", "uncorrected"] = "orthogonal"
@@ -39,9 +34,7 @@ class ModelConfig(Strict):
     swap_at: NonNegativeInt | None = None
 
     @model_validator(mode="after")
-    def _heads_of_one_width(self) -> ModelConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of heads ({self.heads})")
+    def _sinusoids_fit(self) -> ModelConfig:
         if self.width % 2:
             raise ValueError(f"width ({self.width}) must be even: sinusoids come in pairs")
         return self

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
-from shared.config import Ascending, Strict
+from shared.config import Ascending
 from shared.errors import ReplicationError
 from shared.tasks.sequences.settings import SequenceRun
-from shared.tasks.settings import NetworkStudyConfig, Routes
+from shared.tasks.settings import NetworkStudyConfig, Routes, TransformerSizes
 
 
-class ModelConfig(Strict):
+class ModelConfig(TransformerSizes):
     """Sizes of a model.
 
     Attributes:
         attention: queries and keys of their own, shared ones, or these with hashing.
-        layers, heads, width, hidden: layers, H, D and the width of the feed-forward networks.
         rounds, buckets, chunk: of hashing; a query sees at most so many keys as a chunk has of its bucket, per round.
         reversible: whether layers are.
         feed_forward_chunk: positions that go through a reversible layer's feed-forward network together; null: all.
@@ -25,22 +24,12 @@ class ModelConfig(Strict):
     """
 
     attention: Literal["full", "shared", "lsh"]
-    layers: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
-    hidden: PositiveInt
     rounds: PositiveInt = 1
     buckets: PositiveInt = Field(multiple_of=2)
     chunk: PositiveInt
     reversible: bool = True
     feed_forward_chunk: PositiveInt | None = None
     length: PositiveInt
-
-    @model_validator(mode="after")
-    def _heads_fit(self) -> ModelConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of the heads ({self.heads})")
-        return self
 
 
 def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:

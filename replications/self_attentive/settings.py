@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.tasks.classification.settings import ClassificationRun, check_texts
-from shared.tasks.settings import Routes
 
 
 class AttentionConfig(Strict):
@@ -95,5 +94,4 @@ def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
 
 KIND = "classification"
 MODEL = ModelConfig
-ROUTES: Routes = {}
 SUITS = suits

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from shared.config import Strict
-from shared.tasks.settings import Routes
 
 
 class HardConfig(Strict):
@@ -69,4 +68,3 @@ class ModelConfig(Strict):
 
 KIND = "captioning"
 MODEL = ModelConfig
-ROUTES: Routes = {}

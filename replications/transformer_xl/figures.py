@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Tex
 from shared.reports.exhibits import OfPanels, OfVariant, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
 from shared.reports.naming import name_and_code, name_of
+from shared.tasks.examples import read_arrays
 from shared.tasks.language.measures import RATIOS
 
 Part = tuple[float, float, float]
@@ -249,7 +249,7 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
         )
     found: dict[int, tuple[Losses, NDArray[np.int64]]] = {}
     for seed in measured[0].seeds:
-        arrays = {run.variant: _read(run.contexts(seed)) for run in measured}
+        arrays = {run.variant: read_arrays(run.contexts(seed), "context", "nats", "places") for run in measured}
         first = arrays[measured[0].variant]
         for variant, other in arrays.items():
             if not all(np.array_equal(first[name], other[name]) for name in ("context", "places")):
@@ -259,14 +259,6 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
                 )
         found[seed] = ({variant: array["nats"] for variant, array in arrays.items()}, first["context"])
     return found
-
-
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as file, np.load(file) as arrays:
-            return {name: arrays[name] for name in ("context", "nats", "places")}
-    except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise ReplicationError(f"{path} cannot be read ({error}); run its evaluate stage again.") from None
 
 
 @dataclass(frozen=True)

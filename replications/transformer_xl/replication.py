@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from replications.transformer_xl import settings
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
 from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import EvaluationSpeed
-from shared.tasks.language.corpus import PreparedLanguage
-from shared.tasks.language.settings import LanguageRun
-from shared.tasks.replication import Replication
+from shared.tasks.replication import Replication, from_section
 
 
 def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
@@ -30,9 +26,5 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
     )  # fmt: skip
 
 
-def _network(config: LanguageRun, text: PreparedLanguage) -> nn.Module:
-    """The untrained model of a variant, for the study."""
-    return build_model(config.checked_model(ModelConfig), *text.sizes)
-
-
-REPLICATION = Replication(settings, build_model, {"study": {"evaluation_speed": EvaluationSpeed(_network)}})
+STUDIES = {"evaluation_speed": EvaluationSpeed(from_section(build_model, ModelConfig))}
+REPLICATION = Replication(settings, build_model, {"study": STUDIES})

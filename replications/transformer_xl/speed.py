@@ -21,7 +21,7 @@ from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
 from shared.tasks.language.streams import LanguageBatch, Stream
-from shared.tasks.replication import Study, ready
+from shared.tasks.replication import NetworkStudy, ready
 
 TURNS = 3
 """Least number of timed passes that a median is over."""
@@ -50,7 +50,7 @@ class Pass:
             self.read(batch)
 
 
-class EvaluationSpeed(Study):
+class EvaluationSpeed(NetworkStudy):
     """Times two networks of random weights, each in its way of evaluation, on symbols of the first test split.
 
     *States kept*: ``evaluation.columns`` parts of the text side by side, in segments of ``evaluation.length`` symbols,
@@ -60,13 +60,7 @@ class EvaluationSpeed(Study):
 
     The network that reads windows may have other settings, like the vanilla network of table 9. The settings of the
     study override those of the task's network.
-
-    Args:
-        build: from a variant's settings and its prepared text to its untrained model.
     """
-
-    def __init__(self, build: Callable[[LanguageRun, PreparedLanguage], nn.Module]) -> None:
-        self._build = build
 
     def evaluate(
         self, config: LanguageRun, *, prepared: Path, trained: Sequence[Path], out: Path
@@ -83,7 +77,7 @@ class EvaluationSpeed(Study):
         settings, text = config.checked_model(SpeedConfig), PreparedLanguage.load(prepared)
         torch.manual_seed(0)
         keeping, vanilla = (
-            ready(self._build(config.with_model(network), text))
+            ready(self.build(network, *text.sizes))
             for network in (settings.network, {**settings.network, **settings.sliding})
         )
         stream = text.split(config.corpus.test[0])

@@ -9,7 +9,6 @@ from pydantic import Field, PositiveInt, model_validator
 from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.tasks.classification.settings import ClassificationRun, check_texts
-from shared.tasks.settings import Routes
 
 
 class ModelConfig(Strict):
@@ -69,5 +68,4 @@ def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
 
 KIND = "classification"
 MODEL = ModelConfig
-ROUTES: Routes = {}
 SUITS = suits

@@ -68,16 +68,31 @@ def save_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         np.save(folder / f"{name}.npy", array, allow_pickle=False)
 
 
+@contextmanager
+def reading_arrays(path: Path, advice: str) -> Iterator[None]:
+    """Say in one sentence that numpy cannot read a file, and what to do about it.
+
+    Args:
+        path: of the file, or of its folder.
+        advice: a clause, such as ``run the prepare stage again``.
+
+    Raises:
+        ReplicationError: the file is missing or damaged, or lacks an array.
+    """
+    try:
+        yield
+    except Exception as error:  # of any kind, as numpy reads the head of a file as Python
+        raise ReplicationError(f"{path} cannot be read ({error}); {advice}.") from None
+
+
 def load_arrays(folder: Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """Map arrays of :func:`save_arrays` into memory, read-only.
 
     Raises:
         ReplicationError: a file is missing or truncated.
     """
-    try:
+    with reading_arrays(folder, "run the prepare stage again"):
         return [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names]
-    except Exception as error:  # numpy reads the head of a file as Python
-        raise ReplicationError(f"{folder} is incomplete ({error}); run the prepare stage again.") from None
 
 
 def write_summary(folder: Path, corpus: Strict, summary: Mapping[str, object]) -> dict[str, object]:

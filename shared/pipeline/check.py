@@ -30,7 +30,7 @@ from shared.reports.exhibits import OfPanels, Shows, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
 from shared.tasks.kinds import load_measures, papers, part_of
-from shared.tasks.settings import check_model
+from shared.tasks.settings import check_model, routes_of
 
 CARDS = Path("data")
 DECIDING = ("quick", "bench")
@@ -176,12 +176,13 @@ def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> N
     """Check one layer of settings on its own, as another may override what is wrong in it."""
     refuse_huge(given, where)
     models, model = settings.models, given.pop("model", {})
+    routes = routes_of(models)
     check_part(part_of(settings.kind, "settings").RUN, given, where=where)
-    section, routes = models.MODEL, [route for route in models.ROUTES if route in model]
-    if len(routes) == 1:  # else they are refused when the variant is built
-        kinds = models.ROUTES[routes[0]]
-        section = kinds if isinstance(kinds, type) else kinds.get(str(model[routes[0]]))
-    if section is not None and len(routes) < 2:
+    section, keys = models.MODEL, [key for key in routes if key in model]
+    if len(keys) == 1:  # else they are refused when the variant is built
+        kinds = routes[keys[0]]
+        section = kinds if isinstance(kinds, type) else kinds.get(str(model[keys[0]]))
+    if section is not None and len(keys) < 2:
         check_part(section, model, where=f"{where}.model")
 
 
@@ -289,7 +290,7 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
         settings: of the scale.
         tasks: those of the paper at any scale.
     """
-    studies = settings.models.ROUTES.get("study", {}).values()
+    studies = routes_of(settings.models).get("study", {}).values()
     measured = [pattern for section in studies for pattern in section.measured]
     claims = check_claims(settings, tasks, measured)
     for placed in load_exhibits(settings.paper, ()):

@@ -29,6 +29,7 @@ from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
 from shared.reports.paper import Paper
 from shared.tasks.kinds import KINDS, load_measures, papers, part_of
+from shared.tasks.settings import routes_of
 
 PATH = Path("docs/REFERENCE.md")
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}",
@@ -53,7 +54,7 @@ def reference() -> str:
     roots |= {f"Kind of task: {kind}": [part_of(kind, "settings").RUN] for kind in KINDS}
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
-        routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in settings.ROUTES.values()]
+        routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in routes_of(settings).values()]
         roots[f"Model sections of {paper}"] = [settings.MODEL, *chain(*routed)]
     roots |= {"Claims": [Claims], "Readers": [reader.options for reader in READERS.values()]}
     names, document = models_json_schema([(model, "validation") for model in dict.fromkeys(chain(*roots.values()))])

@@ -262,6 +262,8 @@ def parse_name(name: str) -> tuple[str, str, Size | None] | None:
 class StudyPanel:
     """A quantity that a study measured of several subjects, drawn against a size: a panel of a figure.
 
+    Its band goes from ``<quantity>_low`` to ``<quantity>_high``, where these were measured, else from seed to seed.
+
     Attributes:
         variant: the study.
         quantity: of its metrics ``<subject>.<quantity>_<letter><size>``.
@@ -269,8 +271,6 @@ class StudyPanel:
         y: label of the quantity, with its unit.
         subjects: those drawn, to how the legend names them; a label has one colour in all panels.
         log_x: whether the sizes lie on a logarithmic scale, as the quantity does; 0 may be among them.
-        low: the quantity that is the lower end of the band; without one it is the lowest seed.
-        high: likewise the upper end.
     """
 
     variant: str
@@ -279,8 +279,6 @@ class StudyPanel:
     y: str
     subjects: Mapping[str, str]
     log_x: bool = True
-    low: str | None = None
-    high: str | None = None
 
     def lines(self, results: Results) -> dict[str, Line]:
         """Label to line, of the subjects that were measured: means over seeds, of the ends of the bands too.
@@ -295,8 +293,8 @@ class StudyPanel:
             seeds = _by_size(run, subject, self.quantity)
             low, high = (
                 {size: end(of) for size, of in seeds.items()}
-                | {size: statistics.fmean(of) for size, of in _by_size(run, subject, quantity).items()}
-                for end, quantity in ((min, self.low), (max, self.high))
+                | {size: statistics.fmean(of) for size, of in _by_size(run, subject, self.quantity + name).items()}
+                for end, name in ((min, "_low"), (max, "_high"))
             )
             if sizes := sorted(seeds):
                 means = {size: statistics.fmean(of) for size, of in seeds.items()}
@@ -304,7 +302,7 @@ class StudyPanel:
         return lines
 
 
-def _by_size(run: RunResults, subject: str, quantity: str | None) -> dict[float, list[float]]:
+def _by_size(run: RunResults, subject: str, quantity: str) -> dict[float, list[float]]:
     """Size to the values of all seeds."""
     points: dict[float, list[float]] = defaultdict(list)
     dimensions = set()

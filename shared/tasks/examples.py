@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.data.storage import reading_arrays
 from shared.errors import ReplicationError
 from shared.metrics.registry import corpus_values
 
@@ -96,11 +96,8 @@ def read_arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
     """
     if not path.exists():
         return {}
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in names or arrays}
-    except (OSError, KeyError, ValueError, EOFError, BadZipFile) as error:
-        raise ReplicationError(f"{path} is damaged ({error}); run its evaluate stage again.") from None
+    with reading_arrays(path, "run its evaluate stage again"), np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in names or arrays}
 
 
 def kept_of(results: Results, variant: str) -> list[dict[str, NDArray[Any]]]:

@@ -2,8 +2,8 @@
 
 Each kind has a module of its own, such as :mod:`shared.tasks.translation.settings`, which composes its sections from
 what is here and in :mod:`shared.training.config`. A paper says in its ``settings.py`` what its ``model`` sections are:
-``KIND``, ``MODEL`` and ``ROUTES``, and ``SUITS`` where more has to fit (:func:`check_model`). None of them imports
-torch.
+``KIND`` and ``MODEL``; ``ROUTES`` where some are of no network; and ``SUITS`` where more has to fit
+(:func:`check_model`). None of them imports torch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, PositiveInt, PrivateAttr, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from shared.config import ConfigT, Strict, build, check_name
 from shared.errors import ReplicationError
@@ -160,6 +160,28 @@ class ExampleRun(RunConfig):
     training: ExampleTraining
 
 
+class TransformerSizes(Strict):
+    """Base of the settings of a Transformer whose heads part its width among them.
+
+    Attributes:
+        layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
+    """
+
+    pairs: ClassVar[bool] = False
+    """Whether the width of each head is to be even."""
+    layers: PositiveInt
+    heads: PositiveInt
+    width: PositiveInt
+    hidden: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> TransformerSizes:
+        if self.width % (self.heads * (1 + self.pairs)):
+            of = "twice the heads" if self.pairs else "the heads"
+            raise ValueError(f"width ({self.width}) must be a multiple of {of} ({self.heads})")
+        return self
+
+
 class RouteSection(Strict):
     """A ``model`` section that is not of a network of the paper's own; see :func:`shared.tasks.replication.runner_of`.
 
@@ -258,9 +280,9 @@ def check_model(paper: Any, config: RunConfig) -> None:
 
     Args:
         paper: the module ``replications/<paper>/settings.py``, which has ``KIND``, the kind of the paper's tasks;
-            ``MODEL``, the class that checks the settings of a network; and ``ROUTES``, all other sections. It may have
-            ``SUITS(network, config, where)``, which refuses a checked section of a network that does not suit the rest
-            of its variant; ``where`` is the place that errors name.
+            and ``MODEL``, the class that checks the settings of a network. It may have ``ROUTES``, all other sections,
+            and ``SUITS(network, config, where)``, which refuses a checked section of a network that does not suit the
+            rest of its variant; ``where`` is the place that errors name.
         config: the variant.
 
     Raises:
@@ -272,6 +294,11 @@ def check_model(paper: Any, config: RunConfig) -> None:
         return
     for where, settings in config.model_sections():
         check_network(paper, settings, config, where)
+
+
+def routes_of(paper: Any) -> Mapping[str, Any]:
+    """``ROUTES`` of a paper's module ``settings``, of type :data:`Routes`; empty where all sections are of networks."""
+    return getattr(paper, "ROUTES", {})
 
 
 def check_network(paper: Any, settings: Any, config: RunConfig, where: str) -> None:
@@ -298,13 +325,14 @@ def find_route(config: Any, paper: Any) -> tuple[tuple[str, type[RouteSection]] 
         ReplicationError: the section has the keys of two routes, names a study that does not exist, or has a setting
             that neither the study nor its network reads.
     """
-    keys = [key for key in paper.ROUTES if key in config.model]
+    routes = routes_of(paper)
+    keys = [key for key in routes if key in config.model]
     if not keys:
         return None, config
     if len(keys) > 1:
         raise ReplicationError(f"{config.where}: it has {' and '.join(map(repr, keys))}; leave in one.")
     (key,) = keys
-    section = paper.ROUTES[key]
+    section = routes[key]
     if isinstance(section, Mapping):
         name = config.model[key]
         check_name(str(name), section, f"{config.where}: there is no study")

@@ -288,7 +288,7 @@ def test_a_mistake_is_one_sentence_with_file_and_key(group, changes, message, pr
 def test_a_study_is_not_searched(project, monkeypatch):
     from replications.toy_sequences import settings
 
-    monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}})
+    monkeypatch.setattr(settings, "ROUTES", {"study": {"speed": StudyConfig}}, raising=False)
     project.set("short", "model", study="speed")
     assert_refused(r"smoke/search.yaml: variants: 'short' is a study", unfollowed, PAPER, "smoke")
 

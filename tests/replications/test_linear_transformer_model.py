@@ -86,7 +86,7 @@ def test_models_that_completed_other_pictures_have_a_figure_of_their_own(tmp_pat
 def test_a_damaged_file_of_pictures_is_refused(tmp_path):
     path = tmp_path / "pictures.npz"
     path.write_bytes(b"PK")
-    assert_refused(r"pictures\.npz is damaged", read_arrays, path, *DRAWN)
+    assert_refused(r"pictures\.npz cannot be read", read_arrays, path, *DRAWN)
     np.savez(path, samples=np.zeros((1, 2, 2, 1), np.uint8))
-    assert_refused(r"pictures\.npz is damaged", read_arrays, path, *DRAWN)
+    assert_refused(r"pictures\.npz cannot be read", read_arrays, path, *DRAWN)
     assert read_arrays(tmp_path / "none.npz", *DRAWN) == {}

@@ -91,7 +91,7 @@ LAYERS = {"softmax": "softmax", "lsh": "LSH", "linear": "linear", "identity": "i
 KERNELS = {"positive_orthogonal": "positive", "trigonometric_iid": "trigonometric"}
 TIME = StudyPanel("scaling", "seconds", "Length", "Seconds", LAYERS)
 MEMORY = StudyPanel("scaling", "mebibytes", "Length", "MiB", LAYERS)
-ERROR = StudyPanel("kernels", "error", "Features", "MSE", KERNELS, low="error_low", high="error_high")
+ERROR = StudyPanel("kernels", "error", "Features", "MSE", KERNELS)
 RATIO = StudyPanel("kernels", "ratio", "Angle (degrees)", "Ratio", KERNELS, log_x=False)
 
 

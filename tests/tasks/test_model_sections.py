@@ -10,7 +10,7 @@ from shared.config import build
 from shared.tasks.kinds import load_replication
 from shared.tasks.replication import Study
 from shared.tasks.sequences.settings import SequenceRun
-from shared.tasks.settings import check_model, find_route
+from shared.tasks.settings import check_model, find_route, routes_of
 from tests.refused import assert_refused
 from tests.replications.small_sequences import SIZES
 from tests.tasks.in_process import run_config
@@ -33,9 +33,9 @@ def run(own: dict[str, Any], **changes: Any) -> SequenceRun:
 def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
     settings, replication = paper(name), load_replication(name)
     assert replication.settings is settings
-    assert replication.runners.keys() == settings.ROUTES.keys() - {"paper"}
+    assert replication.runners.keys() == routes_of(settings).keys() - {"paper"}
     for key, runner in replication.runners.items():
-        assert isinstance(runner, Study) or runner.keys() == settings.ROUTES[key].keys()
+        assert isinstance(runner, Study) or runner.keys() == routes_of(settings)[key].keys()
 
 
 @pytest.mark.parametrize(("own", "changes", "message"), [

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from shared.data.batching import Indices
-from shared.data.storage import load_arrays, save_arrays, write_summary
+from shared.data.storage import load_arrays, reading_arrays, save_arrays, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
 from shared.tasks.sequences.settings import PixelCorpusConfig
@@ -60,12 +60,8 @@ def prepare(config: PixelCorpusConfig, dataset: Path, out: Path) -> dict[str, ob
     summary: dict[str, Any] = {"dataset": config.dataset, "levels": config.levels, "splits": {}}
     for split in config.splits:
         path = dataset / f"{split}.images.npy"
-        try:
+        with reading_arrays(path, f"check the split's name, or fetch {dataset.name} again"):
             whole = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        except (OSError, ValueError, EOFError) as error:
-            raise ReplicationError(
-                f"{path} cannot be read ({error}); check the split's name, or fetch {dataset.name} again."
-            ) from None
         images = reduced(whole[: config.images.get(split)], config)
         summary["shape"] = images.shape[1:]
         pixels = images.reshape(len(images), -1)

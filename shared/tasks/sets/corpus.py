@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.storage import load_arrays, read_columns, read_summary, save_arrays, write_summary
+from shared.data.storage import load_arrays, read_columns, read_summary, reading_arrays, save_arrays, write_summary
 from shared.errors import ReplicationError
 from shared.tasks.batches import Batch, Prepared
 from shared.tasks.sets.settings import SetCorpusConfig
@@ -117,11 +117,8 @@ def prepare(config: SetCorpusConfig, dataset: Path, out: Path) -> dict[str, obje
 
 
 def _read(path: Path) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in ARRAYS}
-    except Exception as error:  # of many kinds, where a file is damaged
-        raise ReplicationError(f"{path} cannot be read ({error}); check the split's name, or fetch it again.") from None
+    with reading_arrays(path, "check the split's name, or fetch it again"), np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in ARRAYS}
 
 
 def _composed(config: SetCorpusConfig, dataset: Path, split: str) -> Arrays:

@@ -102,11 +102,7 @@ def _evaluate_split(
         translations["_known"] = text.target.decode(search(model, encoded, decoding, forbid=(UNK,))[0])
     if decoding.replace_unknown:
         translations["_replaced"] = replace_unknown(text, sources, symbols, attention)
-    columns: dict[str, Sequence[Any]] = {
-        "source": sources,
-        "reference": references,
-        "source_length": [len(line.split()) for line in sources],
-        "reference_length": [len(line.split()) for line in references],
+    columns = pair_columns(sources, references) | {
         "nll": nll,
         "tokens": (encoded.target.lengths + 1).tolist(),
         "exact": [int(said == meant) for said, meant in zip(translations[""], references, strict=True)],
@@ -125,6 +121,15 @@ def _evaluate_split(
             for i, links in enumerate(gold)
         ]
     return records(split, columns), weights
+
+
+def pair_columns(sources: Sequence[str], references: Sequence[str]) -> dict[str, list[Any]]:
+    """What a record has of a pair itself, whatever is judged: both texts, and how many words they have."""
+    return {
+        "source": [*sources], "reference": [*references],
+        "source_length": [len(line.split()) for line in sources],
+        "reference_length": [len(line.split()) for line in references],
+    }  # fmt: skip
 
 
 def _kinds_of_bleu(
