@@ -51,14 +51,11 @@ class FastAlign:
         """Train both directions with the options that the authors recommend: ``-d -o -v``.
 
         Raises:
-            ReplicationError: no pair has words on both sides, or fast_align fails.
+            ReplicationError: fast_align fails.
         """
-        pairs = [pair for pair in pairs if all(pair)]
-        if not pairs:
-            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
         with tempfile.TemporaryDirectory() as folder:
             text, forward, backward = (Path(folder) / name for name in ("text", "forward", "backward"))
-            lines = (" ||| ".join(" ".join(_plain(side)) for side in pair) for pair in pairs)
+            lines = (" ||| ".join(" ".join(_plain(side)) for side in pair) for pair in pairs if all(pair))
             text.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             _train_fast_align(text, forward, backward, iterations)
             return cls(np.fromfile(forward, np.uint8), np.fromfile(backward, np.uint8))

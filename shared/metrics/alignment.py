@@ -22,6 +22,7 @@ Links = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Method = Literal["argmax", "threshold"]
 """How weights become links, see :func:`hard_alignment`."""
+THRESHOLD = 0.5
 _PHARAOH = re.compile(r"(\d+)([-?p])(\d+)")
 
 
@@ -53,22 +54,21 @@ def as_links(pairs: Iterable[tuple[int, int]]) -> Links:
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2)
 
 
-def parse_pharaoh(line: str, *, first: int = 0) -> GoldAlignment:
+def parse_pharaoh(line: str) -> GoldAlignment:
     """Read the links of one sentence pair: ``s-t`` if sure, ``s?t`` or ``spt`` if only possible.
 
     Args:
         line: links separated by spaces; empty for a pair without any.
-        first: the index of the first word in the file, 0 or 1.
 
     Raises:
-        ReplicationError: a field is not a link, or a position is smaller than ``first``.
+        ReplicationError: a field is not a link.
     """
     links: dict[str, list[tuple[int, int]]] = {"-": [], "?": [], "p": []}
     for field in line.split():
         match = _PHARAOH.fullmatch(field)
-        if match is None or min(int(match[1]), int(match[3])) < first:
-            raise ReplicationError(f"'{field}' is not an alignment link 's-t' or 's?t', counted from {first}.")
-        links[match[2]].append((int(match[1]) - first, int(match[3]) - first))
+        if match is None:
+            raise ReplicationError(f"'{field}' is not an alignment link 's-t' or 's?t', counted from 0.")
+        links[match[2]].append((int(match[1]), int(match[3])))
     return GoldAlignment.of(links["-"], links["?"] + links["p"])
 
 
@@ -107,18 +107,17 @@ def split_links(links: Links, source_words: Sequence[int], target_words: Sequenc
     return np.array(pieces, dtype=np.int64).reshape(-1, 2)
 
 
-def hard_alignment(weights: ArrayLike, *, method: Method = "argmax", threshold: float = 0.5) -> Links:
+def hard_alignment(weights: ArrayLike, *, method: Method = "argmax") -> Links:
     """Return the links that attention weights imply. A target word with a row of zeros gets no link.
 
     Args:
         weights: (T, S).
         method: ``argmax`` links each target word to the source word with the highest weight, and to the first of
-            several with that weight; ``threshold`` links every pair whose weight is at least ``threshold``.
-        threshold: the least weight of a link; only the method ``threshold`` uses it.
+            several with that weight; ``threshold`` links every pair whose weight is at least :data:`THRESHOLD`.
     """
     weights = np.asarray(weights)
     if method == "threshold":
-        target, source = np.nonzero(weights >= threshold)
+        target, source = np.nonzero(weights >= THRESHOLD)
     else:
         target = np.flatnonzero(np.any(weights > 0, axis=1))
         source = weights[target].argmax(axis=1)

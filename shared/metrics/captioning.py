@@ -82,11 +82,8 @@ class CaptionScorer(AbstractContextManager["CaptionScorer"]):
             and ``spice``.
 
         Raises:
-            ReplicationError: an image has no reference, or a Java program fails.
+            ReplicationError: a Java program fails.
         """
-        bare = [number for number, captions in enumerate(references) if not captions]
-        if bare:
-            raise ReplicationError(f"image {bare[0]} of the split has no reference caption; leave it out.")
         if self._tokenisation == "ptb":
             hypotheses, references = _all_tokenised(hypotheses, references)
         columns = {name: of(hypotheses, references).tolist() for name, of in self._functions.items()}

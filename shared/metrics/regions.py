@@ -28,11 +28,9 @@ def pointing_statistics(weights: ArrayLike, boxes: ArrayLike, rows: int, columns
         tied weights share a hit, so uniform attention scores as a random place.
 
     Raises:
-        ValueError: as :func:`coverage`, or the shapes do not fit.
+        ValueError: as :func:`coverage`.
     """
     weights, boxes = np.asarray(weights, dtype=np.float64), np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
-    if weights.shape != (len(boxes), rows * columns):
-        raise ValueError(f"{weights.shape} weights are not of {len(boxes)} boxes and {rows} x {columns} places")
     inside, centres = coverage(boxes, rows, columns), centres_inside(boxes, rows, columns)
     most = weights == weights.max(axis=1, keepdims=True)
     return {

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.errors import ReplicationError
-
 Words = Sequence[str]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -47,16 +45,11 @@ class WordAligner:
         """Train by expectation maximisation from uniform probabilities (Brown et al. 1993, section 4.1).
 
         Args:
-            pairs: source and target words of each sentence.
+            pairs: source and target words of each sentence; some have target words.
             iterations: number of EM iterations; none of them decreases the likelihood of ``pairs``.
-
-        Raises:
-            ReplicationError: the pairs have no target word.
         """
         source = _numbered((word for line, _ in pairs for word in line), 1)
         target = _numbered((word for _, line in pairs for word in line), 0)
-        if not target:
-            raise ReplicationError("a word aligner needs sentence pairs with words in them; there are none.")
         blocks = [_Block.of(block, source, target) for block in _blocks(pairs)]
         keys = np.unique(np.concatenate([block.keys for block in blocks]))
         cells = [(np.searchsorted(keys, block.keys).astype(np.int32)[block.key], block) for block in blocks]

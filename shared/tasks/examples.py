@@ -96,7 +96,7 @@ def read_arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
     """
     if not path.exists():
         return {}
-    with reading_arrays(path, "run its evaluate stage again"), np.load(path, allow_pickle=False) as arrays:
+    with reading_arrays(path, "run its evaluate stage again"), path.open("rb") as file, np.load(file) as arrays:
         return {name: arrays[name] for name in names or arrays}
 
 

@@ -2,7 +2,6 @@ import itertools
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,9 +76,3 @@ def test_padding_stays_below_five_per_cent_of_both_sides_together():
     assert padding_share((target, source), batches) < 0.05
     shuffled = np.array_split(generator.permutation(25_000), len(batches))
     assert padding_share((target, source), shuffled) > 0.4
-
-
-def test_a_batch_has_a_budget_of_one_kind():
-    for wrong in ({}, {"tokens": 5, "sentences": 5}):
-        with pytest.raises(ValueError, match="either tokens or sentences"):
-            epoch_batches((np.array([1]),), pool=1, seed=0, epoch=0, **wrong)

@@ -45,11 +45,6 @@ def test_the_sums_of_two_images_are_those_of_both():
     assert whole == pytest.approx({name: sum(part[name] for part in parts) for name in whole})
 
 
-def test_weights_of_another_grid_are_refused():
-    with pytest.raises(ValueError, match="are not of 1 boxes and 2 x 3 places"):
-        pointing_statistics([[0.5, 0.5]], [(0, 0, 1, 1)], 2, 3)
-
-
 HALVES = [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)]  # the left half of the image, and a quarter right of it
 
 

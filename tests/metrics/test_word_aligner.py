@@ -2,12 +2,11 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shared.metrics import word_aligner
 from shared.metrics.word_aligner import WordAligner
-from tests.refused import assert_refused
 
 words = st.lists(st.sampled_from("abcde"), max_size=4)
 corpora = st.lists(st.tuples(words, words.map(lambda line: [w.upper() for w in line])), min_size=1, max_size=5)
@@ -34,9 +33,7 @@ def plain_model_1(pairs, iterations):
 
 @given(pairs=corpora, iterations=st.integers(0, 4))
 def test_probabilities_are_those_of_the_equations(pairs, iterations):
-    if not any(target for _, target in pairs):
-        assert_refused("there are none", WordAligner.train, pairs, iterations=iterations)
-        return
+    assume(any(target for _, target in pairs))
     expected = plain_model_1(pairs, iterations)
     aligner = WordAligner.train(pairs, iterations=iterations)
     for source, target in pairs:

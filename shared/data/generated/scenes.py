@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from shared.data.generated.scene_captions import Box, Caption, Mention
 from shared.data.storage import read_columns, read_lines
-from shared.errors import ReplicationError
 
 SIDE = 224
 """Width and height of a scene in pixels."""
@@ -152,11 +151,7 @@ class Artwork:
         return cls(Picture(**json.loads(line)) for line in read_lines(folder / PICTURES))
 
     def draw(self, scene: Scene) -> Image:
-        """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB.
-
-        Raises:
-            ReplicationError: a picture of the scene is unknown.
-        """
+        """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB."""
         image = _background(scene)
         for code, left, top, size in scene.objects:
             sprite = self._sprite(code, size)
@@ -165,8 +160,6 @@ class Artwork:
         return image
 
     def _sprite(self, code: str, size: int) -> _Sprite:
-        if code not in self.pictures:
-            raise ReplicationError(f"a scene shows the picture {code}, which is not in {PICTURES}; fetch both anew.")
         if (code, size) not in self._sprites:
             pixels = rasterise(self.pictures[code].svg, size).astype(np.uint16)
             opacity = pixels[..., 3:]

@@ -158,11 +158,6 @@ def test_a_box_is_measured_outwards_and_something_must_be_drawn():
         extent(SVG.format(""))
 
 
-def test_a_picture_that_is_not_there_is_named():
-    scene = Scene(([0, 0, 0], [0, 0, 0]), vertical=False, objects=(Placed("1F999", 0, 0, 48),))
-    assert "the picture 1F999, which is not in pictures.jsonl; fetch" in sentence_of(Artwork([]).draw, scene)
-
-
 @pytest.mark.parametrize(("inside", "said"), [
     ('<image href="{file}" width="9" height="9"/>', "refers to '{file}' outside of it"),
     ('<image xlink:href="../{name}" width="9" height="9"/>', "refers to '../{name}' outside of it"),

@@ -156,13 +156,6 @@ def test_missing_features_are_named(dataset):
     assert_refused(r"test\.npy", prepare, dataset)
 
 
-@pytest.mark.parametrize("mention", [(1, 4, 0), (0, 0, 0), (2, 1, 0), (-1, 1, 0), (1, 2, 2), (1, 2, -1)])
-def test_mentions_must_be_of_words_and_objects(dataset, mention):
-    write(dataset, "valid", [[CAT], [Caption("a cat sleeps", (Mention(*mention),))]])
-    encode(dataset)
-    assert_refused("'a cat sleeps' does not name what it is said to name", prepare, dataset)
-
-
 def test_pieces_serve_where_nothing_is_known_of_objects(dataset, monkeypatch):
     encode(dataset)
     pieces = {"kind": "sentencepiece", "size": 30}
