@@ -40,9 +40,7 @@ FIGURES = [
         ),
         claim="L15-C4",
     ),
-    Shows(
-        SideBySide(["global-location", "local-p-general-feed"], "Global and local attention on real text."),
-    ),
+    Shows(SideBySide(["global-location", "local-p-general-feed"], "Global and local attention on real text.")),
     Shows(
         SideBySide(
             ["gold-location", "gold-local-m-general", "gold-local-p-general"],

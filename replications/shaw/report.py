@@ -15,7 +15,5 @@ FIGURES = [
         }),
         claim="S18-C2", counterpart="Table 2",
     ),
-    Shows(ScoresByLength({"Relative and absolute positions": ["relative", "clip-4", "absolute"]}),
-        claim="S18-C4",
-    ),
+    Shows(ScoresByLength({"Relative and absolute positions": ["relative", "clip-4", "absolute"]}), claim="S18-C4"),
 ]  # fmt: skip

@@ -30,9 +30,7 @@ PANELS = {
 }  # fmt: skip
 FIGURES = [
     Shows(ScoresByLength(PANELS)),
-    Shows(
-        Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
-    ),
+    Shows(Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads.")),
     Shows(
         SideBySide(
             ["base", "rnnsearch", "luong"],
@@ -48,10 +46,7 @@ FIGURES = [
         claim="V17-C1",
     ),
     Shows(Heads("base", "Every head of the base model on a test sentence")),
-    Shows(
-        Heads("agreement-base", "Every head of a model whose words each need five others"),
-        claim="V17-C2",
-    ),
+    Shows(Heads("agreement-base", "Every head of a model whose words each need five others"), claim="V17-C2"),
     Shows(Heads("corpus-base", "Every head of the base model on real text")),
     Shows(Heads("parsing-transformer", "Every head on a sentence and its tree"), claim="V17-C9"),
     Shows(AlignmentOffsets(PANELS)),

@@ -25,7 +25,7 @@ from replications.transformer_xl.texts import evaluation
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
 from shared.metrics.quantities import Example
-from shared.reports.curves import Points, draw_curves, ends, plot_curves
+from shared.reports.curves import Points, by_size, draw_curves, ends, plot_curves
 from shared.reports.document import SPREAD, Block, Figure, Paragraph, Table, Text, extremes, over_seeds
 from shared.reports.exhibits import OfPanels, OfVariant, Results, panels
 from shared.reports.figures import COLOURS, DASHES, MARKERS, drawing, legend_above, place_ticks, plain_powers
@@ -35,6 +35,8 @@ from shared.tasks.language.measures import RATIOS
 
 Part = tuple[float, float, float]
 """A place x, and what an example adds there to two sums, whose ratio is the value at x."""
+QUANTITIES = ("microseconds_sliding", "microseconds_reuse", "token_ratio", "speedup")
+"""What the study of evaluation speed measures at every attention length."""
 WIDEST = 7
 """Columns of means with their ranges that fit on a page beside the first one."""
 GAINS = (
@@ -273,13 +275,9 @@ class EvaluationSpeed(OfVariant):
 
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """The figure, if the study was run."""
-        quantities: dict[str, Points] = defaultdict(lambda: defaultdict(list))
-        for metrics in results[self.variant].metrics.values() if self.variant in results else ():
-            for name, value in metrics.items():
-                quantity, at, length = name.partition("@")
-                if at:
-                    quantities[quantity][float(length)].append(value)
-        if not {"microseconds_sliding", "microseconds_reuse"} <= quantities.keys():
+        run = results.get(self.variant)
+        quantities = {name: by_size(run, name, "number") for name in QUANTITIES} if run is not None else {}
+        if not all(quantities.values()) or not quantities:
             return ()
 
         def line(axes: Any, quantity: str, index: int, label: str, *, above: bool = True) -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from replications.transformer_xl.figures import (
-    ContextLengths,
-    EvaluationSpeed,
-    MemoryLengths,
-    RecallDistances,
-    SegmentPositions,
-)
+from replications.transformer_xl import figures
 from replications.transformer_xl.texts import AttentionToText, Samples
 from shared.reports.curves import LearningCurves
 from shared.reports.exhibits import Shows
 
 FIGURES = [
     Shows(
-        MemoryLengths({
+        figures.MemoryLengths({
             "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
             "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
             "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
@@ -25,14 +19,14 @@ FIGURES = [
         claim="D19-C4", counterpart="Table 6",
     ),
     Shows(
-        SegmentPositions({
+        figures.SegmentPositions({
             "Characters of the Bible": ["xl", "lstm"],
             "Short lines, words": ["sentences-xl", "sentences-no-memory"],
         }),
         claim="D19-C2",
     ),
     Shows(
-        RecallDistances({
+        figures.RecallDistances({
             "Facts recalled in generated text": [
                 "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
                 "recall-lstm",
@@ -43,7 +37,7 @@ FIGURES = [
     Shows(AttentionToText("recall-xl", "From a question to the fact that answers it, in memory")),
     Shows(AttentionToText("ptb-xl", "A place of Penn Treebank")),
     Shows(
-        ContextLengths({
+        figures.ContextLengths({
             "bible": ["xl", "shaw", "lstm"],
             "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
             "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
@@ -54,10 +48,7 @@ FIGURES = [
         }),
         claim="D19-C5", counterpart="Table 8",
     ),
-    Shows(
-        EvaluationSpeed("evaluation-speed"),
-        claim="D19-C6", counterpart="Table 9",
-    ),
+    Shows(figures.EvaluationSpeed("evaluation-speed"), claim="D19-C6", counterpart="Table 9"),
     Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"])),
     Shows(
         LearningCurves({

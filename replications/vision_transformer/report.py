@@ -13,10 +13,7 @@ FIGURES = [
         Growth({f"{kind}-10000": {size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")}),
         claim="D21-C2", counterpart="Figure 4",
     ),
-    Shows(
-        RollOuts("vit-10000", "What the class token of the Vision Transformer attends to."),
-        counterpart="Figure 6",
-    ),
+    Shows(RollOuts("vit-10000", "What the class token of the Vision Transformer attends to."), counterpart="Figure 6"),
     Shows(
         LearningCurves(
             {

@@ -290,10 +290,10 @@ class StudyPanel:
             return {}
         lines = {}
         for subject, label in self.subjects.items():
-            seeds = _by_size(run, subject, self.quantity)
+            seeds = by_size(run, subject, self.quantity)
             low, high = (
                 {size: end(of) for size, of in seeds.items()}
-                | {size: statistics.fmean(of) for size, of in _by_size(run, subject, self.quantity + name).items()}
+                | {size: statistics.fmean(of) for size, of in by_size(run, subject, self.quantity + name).items()}
                 for end, name in ((min, "_low"), (max, "_high"))
             )
             if sizes := sorted(seeds):
@@ -302,8 +302,8 @@ class StudyPanel:
         return lines
 
 
-def _by_size(run: RunResults, subject: str, quantity: str) -> dict[float, list[float]]:
-    """Size to the values of all seeds."""
+def by_size(run: RunResults, subject: str, quantity: str) -> Points:
+    """Size to the values of all seeds, of what :func:`parse_name` takes for a quantity of a subject."""
     points: dict[float, list[float]] = defaultdict(list)
     dimensions = set()
     for name, value in (item for metrics in run.metrics.values() for item in metrics.items()):
