@@ -135,13 +135,9 @@ class GenerationConfig(NetworkStudyConfig):
     repeats: PositiveInt = 5
 
     @model_validator(mode="after")
-    def _spans_are_not_empty(self) -> GenerationConfig:
+    def _parts_fit(self) -> GenerationConfig:
         if self.places > self.length:
             raise ValueError(f"{self.places} places do not fit into a length of {self.length}")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_make_a_batch(self) -> GenerationConfig:
         if self.batch % (self.recomputed or self.batch):
             raise ValueError(f"batch ({self.batch}) must be a multiple of recomputed ({self.recomputed})")
         return self

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,7 @@ Table = NDArray[np.uint8]
 
 def is_available() -> bool:
     """Return whether systran-align supports this Python and platform."""
-    try:
-        _fast_align()
-    except ImportError:
-        return False
-    return True
+    return importlib.util.find_spec("systran_align") is not None
 
 
 class FastAlign:
@@ -44,7 +39,7 @@ class FastAlign:
             paths = [Path(folder) / name for name in ("forward", "backward")]
             for path, table in zip(paths, (forward, backward), strict=True):
                 table.tofile(path)
-            self._aligner = _fast_align().Aligner(*map(str, paths))
+            self._aligner = importlib.import_module("systran_align").Aligner(*map(str, paths))
 
     @classmethod
     def train(cls, pairs: Sequence[tuple[Words, Words]], *, iterations: int = 5) -> FastAlign:
@@ -101,7 +96,3 @@ def _train_fast_align(text: Path, forward: Path, backward: Path, iterations: int
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         raise ReplicationError(f"fast_align failed: {last}.")
-
-
-def _fast_align() -> ModuleType:
-    return importlib.import_module("systran_align")

@@ -14,7 +14,7 @@ from shared.data.tokenizers import BOS, SPECIAL
 from shared.reports.curves import Points, draw_curves, ends, read_curves, training_curves
 from shared.reports.document import SPREAD, Figure
 from shared.reports.exhibits import OfPanels, OfVariant, Results, first_run, panels
-from shared.reports.explorer import Attention, Explored
+from shared.reports.explorer import Attention, Explored, maps_of_heads
 from shared.reports.figures import WIDTH, bar_of_weights, draw_weights, drawing, fitting
 from shared.reports.naming import name_and_id
 from shared.tasks.examples import read_kept
@@ -88,7 +88,7 @@ def _abreast(heads: int, room: int) -> int:
     return next((n for n in range(most, 1, -1) if heads % n == 0 or n % heads == 0), most)
 
 
-def maps_of_heads(variant: str, pairs: Sequence[Pair], kind: Kind) -> list[Attention]:
+def maps_of_sentences(variant: str, pairs: Sequence[Pair], kind: Kind) -> list[Attention]:
     """The attention of one kind, by sentence, layer and head.
 
     Args:
@@ -97,13 +97,10 @@ def maps_of_heads(variant: str, pairs: Sequence[Pair], kind: Kind) -> list[Atten
         kind: of the encoder, of the decoder, or from the one to the other.
     """
     maps = []
-    model = {"Model": name_and_id(variant), "Attention": BY_HEAD[kind]}
     for number, pair in enumerate(pairs, start=1):
         columns, rows = words_of(pair, kind)
-        for layer, heads in enumerate(pair[kind].astype(np.float64), start=1):
-            for head, weights in enumerate(heads, start=1):
-                choices = model | {"Sentence": str(number), "Layer": str(layer), "Head": str(head)}
-                maps.append(Attention(choices, rows, columns, weights.tolist()))
+        choices = {"Model": name_and_id(variant), "Attention": BY_HEAD[kind], "Sentence": str(number)}
+        maps += maps_of_heads(choices, rows, columns, pair[kind])
     return maps
 
 
@@ -142,7 +139,7 @@ class Heads(OfVariant):
         for kind, said in SAID.items() if pairs else ():
             path = folder / f"heads_{self.variant}_{kind}.png"
             draw_heads(pairs, kind, path)
-            maps = maps_of_heads(self.variant, pairs, kind)
+            maps = maps_of_sentences(self.variant, pairs, kind)
             figures.append(Explored(path, f"{self.caption.rstrip('.')}. {said}", maps=maps))
         return figures
 

@@ -16,7 +16,7 @@ from shared.data.tokenizers import EOS, SPECIAL
 from shared.records import read_json
 from shared.reports.document import Block, Figure, Paragraph, Table, Text
 from shared.reports.exhibits import OfVariant, OfVariants, Results, first_run
-from shared.reports.explorer import Attention, Explored
+from shared.reports.explorer import Attention, Explored, maps_of_heads
 from shared.reports.figures import bar_of_weights, draw_weights, drawing
 from shared.reports.naming import name_and_id
 from shared.tasks.examples import kept_of
@@ -65,16 +65,9 @@ def _maps(variant: str, number: str, text: Mapping[str, NDArray[Any]]) -> list[A
     """From each of the last words to those before it, by layer and head; a bar parts memory and segment."""
     words, own = list(map(_word, text["symbols"])), int(text["own"])
     memory = len(words) - own
-    weights = np.insert(text["weights"].astype(np.float32), memory, 0.0, axis=-1).astype(float)
+    weights = np.insert(text["weights"].astype(np.float32), memory, 0.0, axis=-1)
     columns, rows = [*words[:memory], BORDER, *words[memory:]], words[-weights.shape[2] :]
-    return [
-        Attention(
-            {"Model": name_and_id(variant), "Text": number, "Layer": str(layer), "Head": str(head)},
-            rows, columns, of_head.tolist(),
-        )
-        for layer, of_layer in enumerate(weights, start=1)
-        for head, of_head in enumerate(of_layer, start=1)
-    ]  # fmt: skip
+    return maps_of_heads({"Model": name_and_id(variant), "Text": number}, rows, columns, weights)
 
 
 def _word(word: object) -> str:

@@ -6,19 +6,18 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.config import Strict
 from shared.errors import ReplicationError
 from shared.tasks.classification.settings import ClassificationRun, check_texts
+from shared.tasks.settings import TransformerSizes
 
 
-class ModelConfig(Strict):
+class ModelConfig(TransformerSizes):
     """Sizes of a model.
 
     Attributes:
         network: the Vision Transformer, or the convolutional network that it is compared with.
         side: S, pixels of a picture's side.
         patch: P, pixels of a patch's side.
-        layers, heads, width, hidden: L, H, D and the width of the MLP.
         places: a vector for each patch's place, one for its row beside one for its column, or nothing.
         class_token: whether the class is read from a token of its own, or from the mean of all patches.
         features, stages, groups: of the convolutional network: features of the first stage, which each further one
@@ -26,13 +25,10 @@ class ModelConfig(Strict):
         dropout: of either.
     """
 
+    pairs = True
     network: Literal["transformer", "convolution"] = "transformer"
     side: PositiveInt
     patch: PositiveInt
-    layers: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
-    hidden: PositiveInt
     places: Literal["1-D", "2-D", "none"] = "1-D"
     class_token: bool = True
     features: PositiveInt
@@ -44,7 +40,6 @@ class ModelConfig(Strict):
     def _sizes_fit(self) -> ModelConfig:
         for name, size, part, of in (
             ("side", self.side, "patch", self.patch),
-            ("width", self.width, "twice the heads", 2 * self.heads),
             ("features", self.features, "groups", self.groups),
         ):
             if size % of:

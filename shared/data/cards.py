@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
@@ -194,11 +193,6 @@ class ExampleShape(Strict):
     """What one example of a data set is, where all are of one shape: height, width and channels of its pictures."""
 
     shape: tuple[PositiveInt, PositiveInt, PositiveInt]
-
-    @property
-    def values(self) -> int:
-        """Numbers of an example."""
-        return math.prod(self.shape)
 
 
 class Card(Strict):

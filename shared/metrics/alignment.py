@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,8 +40,7 @@ class GoldAlignment:
         return cls(as_links(sure), as_links(sure.union(only_possible)))
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """Agreement of predicted links with gold links; every field has the leading shape of the counts."""
 
     precision: Floats  # share of the predicted links that are possible

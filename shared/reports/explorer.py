@@ -7,9 +7,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph, extremes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -44,6 +48,17 @@ class Attention:
     picture: Path | None = None
     across: int = 0
     gold: Sequence[tuple[int, int]] = ()
+
+
+def maps_of_heads(
+    choices: Mapping[str, str], rows: Sequence[str], columns: Sequence[str], weights: NDArray[np.floating]
+) -> list[Attention]:
+    """The weights of N layers with H heads each, (N, H, rows, columns), chosen by layer and head after ``choices``."""
+    return [
+        Attention({**choices, "Layer": str(layer), "Head": str(head)}, rows, columns, of_head.astype(float).tolist())
+        for layer, of_layer in enumerate(weights, start=1)
+        for head, of_head in enumerate(of_layer, start=1)
+    ]
 
 
 @dataclass(frozen=True)

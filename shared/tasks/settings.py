@@ -102,13 +102,9 @@ class RunConfig(Strict):
         return getattr(self.evaluation, "ensemble", False)
 
     @model_validator(mode="after")
-    def _an_average_to_judge(self) -> RunConfig:
+    def _can_be_judged(self) -> RunConfig:
         if self.evaluation.checkpoint == "average" and self.training.average is None:
             raise ValueError("evaluation.checkpoint 'average' needs training.average")
-        return self
-
-    @model_validator(mode="after")
-    def _one_test_set_for_an_ensemble(self) -> RunConfig:
         if self.has_ensemble and self.corpus.draws == "each_seed":
             raise ValueError("evaluation.ensemble needs one test set; take corpus.draws 'each_seed' out")
         return self

@@ -5,7 +5,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from replications.transformer.figures import SAID, Heads, draw_heads, loss_by_operations, maps_of_heads
+from replications.transformer.figures import SAID, Heads, draw_heads, loss_by_operations, maps_of_sentences
 from replications.transformer.model import Transformer
 from shared.claims.results import load_results
 from shared.data.tokenizers import BOS, EOS, PAD
@@ -110,7 +110,7 @@ def test_nothing_is_drawn_of_a_model_without(tmp_path):
 def test_every_head_is_a_map_and_a_decoder_looks_at_what_came_before():
     weights = np.arange(2 * 3 * 4 * 4, dtype=np.float16).reshape(2, 3, 4, 4) / 100
     words = {side: np.array([f"{side[0]}{k}" for k in range(4)]) for side in ("source", "target")}
-    maps = maps_of_heads("base", [words | {"decoder": weights}], "decoder")
+    maps = maps_of_sentences("base", [words | {"decoder": weights}], "decoder")
     assert [each.choices["Layer"] + each.choices["Head"] for each in maps] == ["11", "12", "13", "21", "22", "23"]
     assert maps[0].rows == ["t0", "t1", "t2", "t3"]
     assert maps[0].columns == ["<s>", "t0", "t1", "t2"]

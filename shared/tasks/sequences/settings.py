@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -107,7 +108,7 @@ class PixelCorpusConfig(CorpusConfig):
                 f"data/{self.dataset}.yaml does not say how large a picture is; add 'example: {{shape: [height, width, "
                 "channels]}' to it."
             )
-        return example.values // self.pool**2
+        return math.prod(example.shape) // self.pool**2
 
 
 class ProteinCorpusConfig(CorpusConfig):

@@ -33,10 +33,6 @@ def _links(example: Example) -> Sequence[float] | None:
     return (example.get("alignment") or {}).get("aer")
 
 
-def _agreement(name: str) -> Corpus:
-    return lambda sums: np.asarray(getattr(agreement(sums), name))
-
-
 def _brackets(title: str, unit: str, corpus: Corpus) -> Measure:
     return Measure(title, unit, 2, field("brackets"), corpus, 100.0, better="higher")
 
@@ -52,7 +48,7 @@ register({
     "bracket_precision": _brackets("Bracket precision", "%", bracket_precision),
     "bracket_recall": _brackets("Bracket recall", "%", bracket_recall),
     "alignment_accuracy": _alignment("Alignment accuracy", entries("alignment", "hits", "words")),
-    "alignment_precision": _alignment("Alignment precision", _links, _agreement("precision")),
-    "alignment_recall": _alignment("Alignment recall", _links, _agreement("recall")),
-    "aer": _alignment("AER", _links, _agreement("error_rate"), "lower"),
+    "alignment_precision": _alignment("Alignment precision", _links, lambda sums: agreement(sums).precision),
+    "alignment_recall": _alignment("Alignment recall", _links, lambda sums: agreement(sums).recall),
+    "aer": _alignment("AER", _links, lambda sums: agreement(sums).error_rate, "lower"),
 }, numbers=("training_operations",))  # fmt: skip
