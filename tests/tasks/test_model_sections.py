@@ -44,7 +44,7 @@ def test_settings_are_those_that_the_replication_is_bound_to(name: str) -> None:
      r"quick\.yaml: variants\.fast\.model, changed by evaluation\.swapped\.late: swap_at 9"),
     ({"study": "kernel"}, {}, r"variants\.fast\.model: there is no study 'kernel' \(did you mean 'kernels'\?\)"),
     ({"study": "depth", "network": {"heads": 3, "width": 4, "hidden": 4}}, {},
-     r"fast\.model, for a network of the study: .*multiple of heads"),
+     r"fast\.model, for a network of the study: .*multiple of the heads"),
 ])  # fmt: skip
 def test_a_wrong_section_is_refused_with_its_place(own: dict[str, Any], changes: dict[str, Any], message: str) -> None:
     assert_refused(message, check_model, paper("performer"), run(own, **changes))
