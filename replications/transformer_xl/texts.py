@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,13 +84,12 @@ class Samples(OfVariants):
         Raises:
             ReplicationError: a file of samples cannot be read.
         """
-        groups: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = {}
+        groups: dict[tuple[str, str], dict[str, list[dict[str, str]]]] = defaultdict(dict)
         for run in (found for variant in self.shown if (found := first_run(results, variant)) is not None):
             if samples := _samples(run):
                 asked = json.dumps([(sample["prompt"], sample["true"]) for sample in samples])
-                groups.setdefault((how_drawn(evaluation(run, run.seeds[0])["samples"]), asked), {})[run.variant] = (
-                    samples
-                )
+                drawn = how_drawn(evaluation(run, run.seeds[0])["samples"])
+                groups[drawn, asked][run.variant] = samples
         blocks: list[Block] = []
         for (drawn, _), written in groups.items():
             first = next(iter(written.values()))

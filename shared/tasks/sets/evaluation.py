@@ -33,8 +33,8 @@ def evaluate(
     """
     (model,) = replication.trained_models(config, data, trained)
     asked, size = config.corpus.asked, config.evaluation.batch
-    metrics = write_records(out, {name: _judged(model, data.split(name), name, asked, size) for name in
-                                  config.corpus.test})  # fmt: skip
+    splits = {name: _judged(model, data.split(name), name, asked, size) for name in config.corpus.test}
+    metrics = write_records(out, splits)
     if asked == "mixture":
         write_kept(out / "attention.npz", kept_sets(model, data.split("test"), config.evaluation.shown))
     return metrics
