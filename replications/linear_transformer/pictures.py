@@ -52,7 +52,7 @@ class Pictures(OfVariants):
         bits: dict[str, dict[str, float]] = defaultdict(dict)
         completed: dict[tuple[int, bytes], dict[str, dict[str, NDArray[np.uint8]]]] = defaultdict(dict)
         for run in (first_run(results, variant) for variant in self.shown):
-            if run is not None and (drawn := read_arrays(run.pictures(run.seeds[0]), *DRAWN)):
+            if run is not None and (drawn := read_arrays(run.judged(run.seeds[0], "pictures.npz"), *DRAWN)):
                 sampled[run.task].append((name_of(run.variant), drawn["samples"]))
                 if "bits" in run.mean:
                     bits[run.task][name_of(run.variant)] = run.mean["bits"]

@@ -135,7 +135,7 @@ class Heads(OfVariant):
     def draw(self, results: Results, folder: Path) -> Sequence[Figure]:
         """A figure for each kind of attention, if the variant has kept its heads."""
         run, figures = first_run(results, self.variant), list[Figure]()
-        pairs = read_kept(run.heads(run.seeds[0])) if run else []
+        pairs = read_kept(run.judged(run.seeds[0], "heads.npz")) if run else []
         for kind, said in SAID.items() if pairs else ():
             path = folder / f"heads_{self.variant}_{kind}.png"
             draw_heads(pairs, kind, path)
@@ -169,8 +169,8 @@ class LearningRates(OfPanels):
         figures = []
         for panel in panels(results, self.panels, others=False):
             path = folder / f"learning_rate_{panel.name}.png"
-            if training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train"):
-                curves = [read_curves(run, metric="learning_rate", split="train") for run in panel.runs]
+            rates = {"metric": "learning_rate", "label": "Learning rate", "split": "train"}
+            if curves := training_curves(panel.runs, path, **rates):
                 said = ends("Learning rate at the end", panel.runs, curves)
                 figures.append(Figure(path, f"{said}{panel.title}. Learning rate against updates."))
         return figures

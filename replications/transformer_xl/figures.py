@@ -240,8 +240,8 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
     Raises:
         ReplicationError: they have not the same seeds, positions or lengths, or a file is broken.
     """
-    runs = [results[name] for name in variants if name in results]
-    measured = [run for run in runs if run.seeds and all(run.contexts(seed).exists() for seed in run.seeds)]
+    runs = [results[name] for name in variants if name in results and results[name].seeds]
+    measured = [run for run in runs if all(run.judged(seed, "contexts.npz").exists() for seed in run.seeds)]
     if len(measured) < 2:
         return {}
     if len({run.seeds for run in measured}) > 1:
@@ -251,7 +251,8 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
         )
     found: dict[int, tuple[Losses, NDArray[np.int64]]] = {}
     for seed in measured[0].seeds:
-        arrays = {run.variant: read_arrays(run.contexts(seed), "context", "nats", "places") for run in measured}
+        paths = {run.variant: run.judged(seed, "contexts.npz") for run in measured}
+        arrays = {variant: read_arrays(path, "context", "nats", "places") for variant, path in paths.items()}
         first = arrays[measured[0].variant]
         for variant, other in arrays.items():
             if not all(np.array_equal(first[name], other[name]) for name in ("context", "places")):

@@ -111,7 +111,7 @@ def evaluation(run: RunResults, seed: int) -> Mapping[str, Any]:
 
 def _samples(run: RunResults) -> list[dict[str, str]]:
     """The samples of the first seed; empty if it wrote none."""
-    path = run.samples(run.seeds[0])
+    path = run.judged(run.seeds[0], "samples.json")
     return read_json(path, "run its evaluate stage again", list) if path.exists() else []
 
 

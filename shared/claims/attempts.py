@@ -77,12 +77,8 @@ class Ledger:
         for seed, rounded in [key for key in found if key not in now]:
             pool[seed] = (*pool.get(seed, ()), found[seed, rounded])
         others = {line["design"]: line for line in of_claim if line["design"] != design}
-        return History(
-            attempt,
-            tuple(counted[number] for number in sorted(counted) if number < attempt),
-            pool,
-            tuple(others.values()),
-        )
+        before = tuple(counted[number] for number in sorted(counted) if number < attempt)
+        return History(attempt, before, pool, tuple(others.values()))
 
     def new_lines(self, entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The lines that entries of claims.json add; none of those whose runs have been judged so before."""
@@ -105,11 +101,8 @@ class Ledger:
 
 def is_same(line: Line, seeds: Sequence[int], effects: Sequence[float], relevant: float | None) -> bool:
     """Whether a line is of these effects, asked by the same bound."""
-    return (
-        [*line["seeds"]] == [*seeds]
-        and line["relevant"] == relevant
-        and [*map(_rounded, line["effects"])] == [*map(_rounded, effects)]
-    )
+    then = [*line["seeds"]], [*map(_rounded, line["effects"])], line["relevant"]
+    return then == ([*seeds], [*map(_rounded, effects)], relevant)
 
 
 def _is_again(line: Line, new: Line) -> bool:
@@ -129,9 +122,8 @@ def read_ledger(path: Path) -> list[Line]:
         ReplicationError: a line is damaged; says which.
     """
     found: list[Line] = []
-    if not path.exists():
-        return found
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else ()
+    for number, text in enumerate(lines, 1):
         try:
             line = json.loads(text)
         except ValueError:

@@ -253,7 +253,12 @@ class Floor(Strict):
             raise ValueError(f"published: {self.published:g} does not reach the floor")
         return self
 
+    @property
+    def bound(self) -> tuple[str, float]:
+        """The bound, after what it is in words."""
+        return ("at most", self.at_most or 0.0) if self.at_least is None else ("at least", self.at_least)
+
     def reached(self, number: float) -> bool:
         """Whether a seed's number reaches the floor."""
-        least, most = self.at_least, self.at_most
-        return (most is not None and number <= most) or (least is not None and number >= least)
+        word, bound = self.bound
+        return number <= bound if word == "at most" else number >= bound

@@ -199,19 +199,14 @@ def tuning_check(
         return Check("tuning", "not asked", "nothing was contradicted, or nothing had to be tuned")
     lacks, floor = untuned.get(side.variant, ""), floors.get(side.task)
     if not lacks and floor is not None and floor.published is not None:
-        reached = _published(floor).reached(side.mean.get(floor.metric, math.nan))
+        better, found = max if floor.at_most is None else min, side.mean.get(floor.metric, math.nan)
+        reached = found == better(found, floor.published)
         lacks = "" if reached else f"it does not reach the {floor.published:g} of published systems"
     if not lacks:
         return Check("tuning", "yes", f"{side.variant} has the best of several values, and is good enough")
     return Check(
         "tuning", "no", f"{side.variant}: {lacks}", f"{side.variant} was not tuned as the paper's side deserves"
     )
-
-
-def _published(floor: Floor) -> Floor:
-    """A floor whose bound is what published systems reach."""
-    bound = "at_most" if floor.at_least is None else "at_least"
-    return floor.model_copy(update={bound: floor.published})
 
 
 def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:

@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 from shared.claims import schema
 from shared.claims.attempts import History, can_decide
 from shared.claims.competence import Check, Learned, best_value
-from shared.claims.rules import LEARNED
-from shared.claims.scales import SCALES
+from shared.claims.rules import LEARNED, SCALES
 from shared.metrics.registry import measure
 
 Verdict = Literal["reproduced", "in part", "mixed", "contradicted", "inconclusive", "verified", "refuted", "not tested"]
@@ -50,13 +49,11 @@ class Tests:
     matters: bool = True
 
     @property
-    def deciding(self) -> tuple[float, float, float]:
+    def deciding(self) -> list[float]:
         """The three p-values that decide: the corrected ones where they exist."""
-        return (
-            self.above if self.above_holm is None else self.above_holm,
-            self.below if self.below_holm is None else self.below_holm,
-            self.opposite if self.opposite_holm is None else self.opposite_holm,
-        )
+        corrected = self.above_holm, self.below_holm, self.opposite_holm
+        own = self.above, self.below, self.opposite
+        return [p if holm is None else holm for p, holm in zip(own, corrected, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -147,12 +144,11 @@ class Judged:
     by: str = ""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The verdict on one claim at one scale, with what it rests on.
+@dataclass(frozen=True, kw_only=True)
+class Decision(Judged):
+    """The verdict on one claim at one scale, with what it rests on; checks are those of the primary comparison.
 
     Attributes:
-        how, reason, checks, learned: of the primary comparison, see :class:`Judged`.
         evidence: None where nothing decided.
         changed: what deciding has changed since the plan was frozen; None if there is no plan.
         parts: of a claim that says several things.
@@ -162,13 +158,8 @@ class Decision:
 
     claim: schema.Claim
     scale: str
-    verdict: Verdict
-    how: str
-    reason: str
     outcomes: tuple[Outcome, ...]
     evidence: Evidence | None = None
-    checks: tuple[Check, ...] = ()
-    learned: tuple[Learned, ...] = ()
     changed: tuple[str, ...] | None = None
     parts: tuple[Judged, ...] = ()
     history: History = field(default_factory=History)

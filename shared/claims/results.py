@@ -117,8 +117,7 @@ class RunResults:
         """
         found = {}
         for seed in self.seeds:
-            path = self._place("evaluation", seed) / "examples.jsonl.gz"
-            if path.exists():
+            if (path := self.judged(seed, "examples.jsonl.gz")).exists():
                 found[seed] = _read_examples(path)
         for seed, rows in () if self.drawn_anew else found.items():
             check_paired(next(iter(found.values())), rows, f"{self.variant}, seed {seed}")
@@ -135,25 +134,9 @@ class RunResults:
         """Path of the training curve of one seed (it may not exist)."""
         return self._place("train", seed) / "curve.csv"
 
-    def attention(self, seed: int) -> Path:
-        """Path of the attention weights kept for figures of one seed (it may not exist)."""
-        return self._place("evaluation", seed) / "attention.npz"
-
-    def heads(self, seed: int) -> Path:
-        """Path of every head's attention weights kept for figures of one seed (it may not exist)."""
-        return self._place("evaluation", seed) / "heads.npz"
-
-    def contexts(self, seed: int) -> Path:
-        """Path of one seed's losses by length of the context (it may not exist)."""
-        return self._place("evaluation", seed) / "contexts.npz"
-
-    def samples(self, seed: int) -> Path:
-        """Path of the texts that the model of one seed wrote (it may not exist)."""
-        return self._place("evaluation", seed) / "samples.json"
-
-    def pictures(self, seed: int) -> Path:
-        """Path of the pictures that the model of one seed drew (it may not exist)."""
-        return self._place("evaluation", seed) / "pictures.npz"
+    def judged(self, seed: int, name: str) -> Path:
+        """Path of a file that judging one seed has left, such as ``attention.npz`` (it may not exist)."""
+        return self._place("evaluation", seed) / name
 
     def _place(self, stage: str, seed: int) -> Path:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")

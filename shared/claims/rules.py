@@ -1,5 +1,15 @@
-"""The numbers behind every verdict; frozen plans have all but the last ones, which are younger."""
+"""The scales of a replication, and the numbers behind every verdict.
 
+Frozen plans have all of these numbers but the last ones, which are younger.
+"""
+
+from typing import Literal, get_args
+
+Scale = Literal["smoke", "quick", "bench", "paper_scale"]
+SCALES: tuple[str, ...] = get_args(Scale)
+"""From the smallest to the largest."""
+TESTS = "smoke"
+"""The scale that tests the pipeline and decides no claim."""
 ALPHA = 0.05
 """Chance of any false verdict on a paper, over all attempts; half of it on either side."""
 FEWEST_SEEDS = 5

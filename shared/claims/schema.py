@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from shared.claims.comparisons import Comparison, Correlation, Exact, Floor, Row, Sides
-from shared.claims.scales import SCALES
-from shared.claims.words import number_of
+from shared.claims.rules import SCALES
 from shared.config import Strict, build, check_name, load_yaml, merge
 from shared.errors import ReplicationError
 from shared.metrics.registry import known, measure, split_of
@@ -90,9 +89,7 @@ class Claim(Strict):
     @model_validator(mode="after")
     def _decidable(self) -> Claim:
         if self.in_short is not None and len(self.in_short.split()) > SHORT:
-            raise ValueError(
-                f"in_short is {number_of(len(self.in_short.split()), 'word')} long; say it in at most {SHORT}"
-            )
+            raise ValueError(f"in_short is {len(self.in_short.split())} words long; say it in at most {SHORT}")
         if self.primary is not None and self.identities:
             raise ValueError("give 'primary' or 'identities', not both")
         if self.primary is None and not self.identities and ALL not in self.not_decided:
@@ -197,30 +194,26 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     """A claim at a scale; it is checked separately, so that an error message names its id."""
     if not isinstance(claim, dict):
         return claim
-    claim, where = dict(claim), f"{path}: {claim.get('id')}"
-    rows, why = claim.get("supporting"), claim.get("not_decided")
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    named = {"primary", *(str(row.get("name")) for row in rows)}
-    if isinstance(claim.get("primary"), dict):
-        laid = _at_scale(claim["primary"], scale, f"{where}: primary")
-        if laid is None and not (isinstance(why, dict) and scale in why):
-            raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
-        claim["primary"] = {"name": "primary"} | (laid or {k: v for k, v in claim["primary"].items() if k != "at"})
-        if "relevant" not in claim["primary"]:
+    where, own = f"{path}: {claim.get('id')}", claim.get("primary")
+    groups = [key for key in ("primary", "identities", "supporting") if key in claim]
+    laid = claim | {key: _at_scale(claim[key], scale, f"{where}: {key}") for key in groups}
+    if is_null := isinstance(own, dict) and laid["primary"] is None:
+        laid["primary"] = {key: value for key, value in own.items() if key != "at"}
+    if isinstance(own, dict):
+        laid["primary"] = {"name": "primary"} | laid["primary"]
+        if "relevant" not in laid["primary"]:
             raise ReplicationError(
                 f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
             )
-    for group in ("identities", "supporting"):
-        if isinstance(claim.get(group), list):
-            claim[group] = [_at_scale(row, scale, f"{where}: {group}") for row in claim[group]]
-    if isinstance(claim.get("supporting"), list):
-        claim["supporting"] = [row for row in claim["supporting"] if row is not None]
-        named |= {str(row.get("name")) for row in claim["supporting"] if isinstance(row, dict)}
     if isinstance(claim.get("parts"), list):
-        claim["parts"] = [_part(part, scale, where) for part in claim["parts"]]
+        laid["parts"] = [_part(part, scale, where) for part in claim["parts"]]
     if isinstance(said := claim.get("different_here"), dict):
-        claim["different_here"] = _different_at(said, scale, where)
-    built = build(Claim, claim, where=where)
+        laid["different_here"] = _different_at(said, scale, where)
+    built = build(Claim, laid, where=where)
+    if is_null and scale not in built.not_decided:
+        raise ReplicationError(f"{where}: primary is null at {scale} scale; say why under not_decided.{scale}.")
+    others = [str(row.get("name")) for row in claim.get("supporting", ()) if row]  # of other scales
+    named = {"primary", *(row.name for row in built.supporting), *others}
     for name in filter(None, (built.control, *(part.by for part in built.parts))):
         check_name(name, named, f"{where}: it has no comparison")
     return built
@@ -245,7 +238,9 @@ def _different_at(said: dict[str, Any], scale: str, where: str) -> str | None:
 
 
 def _at_scale(row: Any, scale: str, where: str) -> Any:
-    """A row with the changes of its ``at[scale]`` applied; None if that entry is null."""
+    """A row with the changes of its ``at[scale]`` applied, None if that is null; of several those that are left."""
+    if isinstance(row, list):
+        return [laid for each in row if (laid := _at_scale(each, scale, where)) is not None]
     if not (isinstance(row, dict) and isinstance(row.get("at"), dict)):
         return row
     if unknown := sorted(row["at"].keys() - (Claim.SCALES - {ALL})):

@@ -15,20 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from shared.claims import schema
+from shared.claims import competence, schema
 from shared.claims.attempts import History, Ledger, can_decide
 from shared.claims.comparisons import Comparison, Correlation, Exact, Row, Sides, Trend
-from shared.claims.competence import (
-    control_check,
-    count_learned,
-    doubling_check,
-    floor_check,
-    gap_check,
-    is_missing,
-    order_check,
-    room_check,
-    tuning_check,
-)
 from shared.claims.effects import effects, scalars
 from shared.claims.outcomes import SIDES, Confirmed, Decision, Evidence, Judged, Outcome, Tests, Verdict
 from shared.claims.results import RunResults
@@ -49,16 +38,10 @@ OPEN = "real, whether it matters is open"
 
 
 def decide(
-    claims: schema.Claims,
-    results: Results,
-    scale: str,
-    *,
-    evidence: Mapping[str, Evidence] | None = None,
-    changed: Mapping[str, tuple[str, ...]] | None = None,
-    ledger: Ledger | None = None,
-    untuned: Mapping[str, str] | None = None,
-    confirming: Mapping[str, Sequence[int]] | None = None,
-) -> list[Decision]:
+    claims: schema.Claims, results: Results, scale: str, *, evidence: Mapping[str, Evidence] | None = None,
+    changed: Mapping[str, tuple[str, ...]] | None = None, ledger: Ledger | None = None,
+    untuned: Mapping[str, str] | None = None, confirming: Mapping[str, Sequence[int]] | None = None,
+) -> list[Decision]:  # fmt: skip
     """Judge all claims of a paper.
 
     Args:
@@ -83,16 +66,18 @@ def decide(
         judged = [_verdict_of(outcome) for outcome in rows]
         if rows:
             judged = [_unless_below(claims, *pair, known) for pair in zip(claim.rows(), judged, strict=True)]
-        decision = _decision(claims, claim, known, scale, judged, untuned)
-        of = _evidence(decision.lead, evidence)
+        whole, parts = _judge(claims, claim, known, scale, judged, untuned)
         own = None if changed is None else changed.get(claim.id, ())
+        decision = Decision(
+            **vars(whole), claim=claim, scale=scale, outcomes=tuple(judged), parts=parts, changed=own, history=history
+        )
         said, again = _confirmation(claim, decision, results, (confirming or {}).get(claim.id, ()))
         if said == "not confirmed" and again is not None:
             low, high = again.interval or (math.nan, math.nan)
             what = "it" if again.name == "primary" else f"'{again.name}'"
             reason = f"further seeds do not confirm {what}: {again.effect:.2f} [{low:.2f}, {high:.2f}] {again.unit}"
             decision = replace(decision, verdict="inconclusive", how="", reason=reason)
-        decisions.append(replace(decision, evidence=of, changed=own, history=history, confirmed=said))
+        decisions.append(replace(decision, evidence=_evidence(decision.lead, evidence), confirmed=said))
     return decisions
 
 
@@ -253,7 +238,7 @@ def _unless_below(claims: schema.Claims, row: Row, outcome: Outcome, results: Re
     if outcome.deciding or outcome.effect is None or isinstance(row, Exact):
         return outcome
     runs = [results[name] for name in outcome.variants]
-    check = floor_check(row, count_learned(claims.floors, runs, outcome.seeds), runs)
+    check = competence.floor_check(row, competence.count_learned(claims.floors, runs, outcome.seeds), runs)
     if check.passed != "no":
         return outcome
     return replace(outcome, verdict="inconclusive", how="", reason=check.verdict)
@@ -274,21 +259,21 @@ def _how(kind: str, tests: Tests, level: float) -> str:
     return "real but too small to matter" if above <= level else "no effect that matters"
 
 
-def _decision(
+def _judge(
     claims: schema.Claims, claim: schema.Claim, results: Results, scale: str, rows: Sequence[Outcome],
     untuned: Mapping[str, str] | None,
-) -> Decision:  # fmt: skip
-    """The verdict of a claim from those of its comparisons."""
-    outcomes, primary = tuple(rows), claim.primary
+) -> tuple[Judged, tuple[Judged, ...]]:  # fmt: skip
+    """The verdict of a claim from those of its comparisons, and those of its parts."""
+    primary = claim.primary
     first = [*rows[:1]] if primary is not None else [row for row in rows if row.deciding and row.kind == "exact"]
-    if not first:
-        return Decision(claim, scale, "not tested", "", claim.undecided_at(scale) or "", outcomes)
     if missing := [row.reason for row in first if not row.tested]:
-        return Decision(claim, scale, "not tested", "", "; ".join(dict.fromkeys(missing)), outcomes)
+        return Judged("not tested", "", "; ".join(dict.fromkeys(missing))), ()
+    if not first:
+        return Judged("not tested", "", claim.undecided_at(scale) or ""), ()
     if primary is None:
         failed = [row.name for row in first if row.verdict != "verified"]
         reason = f"does not hold: {', '.join(failed)}" if failed else "all identities hold"
-        return Decision(claim, scale, "refuted" if failed else "verified", "", reason, outcomes)
+        return Judged("refuted" if failed else "verified", "", reason), ()
     of = {outcome.name: (row, outcome) for row, outcome in zip(claim.rows(), rows, strict=True)}
     control = of[claim.control][1].verdict if claim.control in of else None
     judged = {
@@ -302,12 +287,7 @@ def _decision(
         parts.append(replace(judged.get(part.by or "", none), says=part.says, by=part.by or ""))
     if claim.by_mathematics is not None:
         whole = replace(whole, verdict=BY_MATHEMATICS.get(whole.verdict, whole.verdict))
-    if parts:
-        whole = replace(whole, **_together(whole, parts))
-    return Decision(
-        claim, scale, whole.verdict, whole.how, whole.reason, outcomes, None, whole.checks, whole.learned,
-        parts=tuple(parts),
-    )  # fmt: skip
+    return replace(whole, **_together(whole, parts)) if parts else whole, tuple(parts)
 
 
 def _together(whole: Judged, parts: Sequence[Judged]) -> dict[str, Any]:
@@ -331,15 +311,15 @@ def _checked(
     if lead.effect is None or isinstance(row, Exact):
         return Judged(lead.verdict, lead.how, lead.reason)
     runs = [results[variant] for variant in lead.variants]
-    counts = count_learned(claims.floors, runs, lead.seeds)
+    counts = competence.count_learned(claims.floors, runs, lead.seeds)
     effect = math.log(lead.effect) if row.scale == "log" else lead.effect
     checks = (
-        floor_check(row, counts, runs), room_check(row, lead.how, lead.sides),
-        control_check(is_missing(lead.how, row.kind, lead.verdict), claim.control, control),
-        tuning_check(row, lead.verdict, runs, claims.floors, untuned),
-        gap_check(row, lead.verdict, runs),
-        doubling_check(row, effect, lead.verdict, _doubled(claim.id, row, results)),
-        order_check(row, lead.repeats),
+        competence.floor_check(row, counts, runs), competence.room_check(row, lead.how, lead.sides),
+        competence.control_check(competence.is_missing(lead.how, row.kind, lead.verdict), claim.control, control),
+        competence.tuning_check(row, lead.verdict, runs, claims.floors, untuned),
+        competence.gap_check(row, lead.verdict, runs),
+        competence.doubling_check(row, effect, lead.verdict, _doubled(claim.id, row, results)),
+        competence.order_check(row, lead.repeats),
     )  # fmt: skip
     failed = [check.verdict for check in checks if check.passed == "no"]
     clauses = "; ".join(CLAUSES.get(each, each) for each in failed)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from shared.claims.scales import SCALES
+from shared.claims.rules import SCALES
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.pipeline.processes import end_with_dvc
@@ -85,7 +85,7 @@ COMMANDS = {
     "report": Command("report.report_stage", PAPER, "decide the claims of <paper> and write its report"),
     "pack": Command("pack.pack_stage", PAPER, "keep what the runs of <paper> have left in one file for git"),
     "unpack": Command("pack.unpack_stage", PAPER, "put it back, so that a report needs no training"),
-    "verdicts": Command("report.verdicts_stage", PAPER, "print the verdicts of <paper>'s report"),
+    "verdicts": Command("show.verdicts_stage", PAPER, "print the verdicts of <paper>'s report"),
     "export": Command("report.export_stage", PAPER, "write <paper>'s page as one file that can be sent", scaled=False),
     "list": Command(
         "show.list_runs", "paper?", "list variants, tasks, and what is trained and judged", ("--all",), scaled=False
@@ -129,9 +129,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         call = getattr(importlib.import_module(f"shared.pipeline.{module}"), function)
         call(*given, **options)
         sys.stdout.flush()  # here, or a closed pipe would be noticed when nothing can catch it any more
-    except ReplicationError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         if not _nobody_reads():  # it is a pipe to another process, and something is wrong
             raise
@@ -141,8 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(ended.__context__, BrokenPipeError):
             raise
         return UNREAD  # rich has done the same
-    except (OSError, RuntimeError) as error:
-        if (sentence := disk_sentence(error)) is None:
+    except (ReplicationError, OSError, RuntimeError) as error:
+        sentence = error if isinstance(error, ReplicationError) else disk_sentence(error)
+        if sentence is None:
             raise
         print(f"error: {sentence}", file=sys.stderr)
         return 2

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.claims.comparisons import Comparison, Exact
-from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS
-from shared.claims.scales import TESTS
+from shared.claims.rules import DOUBLED_SEEDS, FEWEST_SEEDS, TESTS
 from shared.claims.schema import Claim, Claims, load_claims
 from shared.claims.words import number_of
 from shared.config import build, check_name, check_part, load_yaml, near
@@ -73,7 +72,7 @@ def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool =
             print(f"{name}: has no {scale} scale.")
             continue
         scales = {each: ScaleFile(name, each) for each in dict.fromkeys([scale, *scales_of(name)])}
-        settings = scales[scale]
+        settings, tasks = scales[scale], {task for each in scales.values() for task in each.tasks}
         check_identities(settings)
         check_paper(settings)
         check_words(settings)
@@ -82,8 +81,7 @@ def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool =
             if has_search(each):
                 Search(each)
             check_names(each)
-        for each in scales.values():
-            check_shown(each, {task for other in scales.values() for task in other.tasks})
+            check_shown(each, tasks)
         write_code(settings, sources)
         if suite and (lacking := list(asked_by_tests(scales))):
             raise ReplicationError("\n       ".join(lacking))
@@ -101,9 +99,7 @@ def check_listed(paper: str | None) -> None:
     for name in [paper] if paper else papers():
         paper_folder(name)
         if name not in listed:
-            raise ReplicationError(
-                f"params.yaml: papers must list '{name}', or `dvc repro report@{name}` has no stage."
-            )
+            raise ReplicationError(f"params.yaml: papers must list '{name}', or dvc has no stage report@{name}.")
 
 
 def check_settings(settings: ScaleFile) -> None:
@@ -409,13 +405,9 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
             continue
         updates, doubled = settings.run(name).training.updates, settings.run(twice).training.updates
         if doubled != 2 * updates:
-            raise ReplicationError(
-                f"{where}: doubled: {twice} makes {doubled} updates, not twice the {updates} of {name}."
-            )
+            raise ReplicationError(f"{where}: doubled: {twice} makes {doubled} updates, not twice {updates} of {name}.")
         if len(settings.run(twice).seeds) < DOUBLED_SEEDS:
-            raise ReplicationError(
-                f"{where}: doubled: {twice} needs at least {DOUBLED_SEEDS} seeds in {settings.path}."
-            )
+            raise ReplicationError(f"{where}: doubled: {twice} needs {DOUBLED_SEEDS} or more seeds in {settings.path}.")
 
 
 def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from shared.claims.scales import SCALES, Scale
+from shared.claims.rules import SCALES, Scale
 from shared.config import Strict, build, check_name, load_yaml, merge, near
 from shared.data.cards import leaves
 from shared.errors import ReplicationError

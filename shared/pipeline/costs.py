@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import tarfile
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cache
@@ -23,7 +23,7 @@ from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.pipeline.files import render, run_folder, write_text
-from shared.pipeline.pack import archive_of
+from shared.pipeline.pack import archive_of, opened
 from shared.pipeline.provenance import machine, peak_memory_mib
 from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, runnable
 from shared.records import read_record
@@ -281,17 +281,13 @@ def _is_alike(parameters: Any, config: Any) -> bool:
 @cache
 def _packed(archive: Path) -> dict[tuple[str, str], list[Any]]:
     """Variant and name of a record to those that an archive of runs has."""
-    found: dict[tuple[str, str], list[Any]] = {}
-    try:
-        with tarfile.open(archive) as tar:
+    found: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    if archive.exists():
+        with opened(archive) as tar:
             for member in tar:
                 path = Path(member.name)
                 if path.name in ("run.json", COSTS) and (file := tar.extractfile(member)) is not None:
-                    found.setdefault((path.parts[0], path.name), []).append(json.load(file))
-    except FileNotFoundError:
-        pass
-    except (tarfile.TarError, EOFError, OSError, ValueError):
-        raise ReplicationError(f"{archive} is damaged; take it from git again.") from None
+                    found[path.parts[0], path.name].append(json.load(file))
     return found
 
 

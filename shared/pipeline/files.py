@@ -66,13 +66,9 @@ def write_text(path: Path, text: str) -> None:
 
 def render(template: str, **values: Any) -> str:
     """The text of a template of ``shared/pipeline/templates``."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from shared.reports.page import templates
 
-    environment = Environment(
-        loader=PackageLoader("shared.pipeline"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )  # fmt: skip
-    return environment.get_template(template).render(**values)
+    return templates("shared.pipeline", keep_trailing_newline=True).get_template(template).render(**values)
 
 
 @contextmanager

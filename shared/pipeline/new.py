@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from shared.claims.scales import SCALES
+from shared.claims.rules import SCALES
 from shared.config import check_name
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.files import REPLICATIONS, link_pipeline, render, write_text
+from shared.pipeline.files import REPLICATIONS, link_pipeline, made_anew, render, write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 PARAMS = Path("params.yaml")
@@ -57,7 +56,7 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
         raise ReplicationError(
             f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
         )
-    folder, partial, test = REPLICATIONS / name, REPLICATIONS / f".{name}.partial", TESTS / f"test_{name}_model.py"
+    folder, test = REPLICATIONS / name, TESTS / f"test_{name}_model.py"
     if not re.fullmatch(r"[a-z][a-z0-9_]{,99}", name) or keyword.iskeyword(name):
         raise ReplicationError(f"'{name}' cannot name a folder of code; use up to 100 of a-z, 0-9 and '_'.")
     kind = kind or "translation"
@@ -65,12 +64,8 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
     if folder.exists() or test.exists() or name in load_params().papers:
         raise ReplicationError(f"{test}, {folder} or its line in {PARAMS} exists; remove it, or choose another name.")
     listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
+    with made_anew(folder) as partial:
         write_folder(partial, name, kind, ["smoke", *(scales or USUAL)])
-        partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     write_text(PARAMS, listed)
     print(f"{folder} is there, and listed in {PARAMS}.")
     if TESTS.is_dir():

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from shared.claims.results import COSTS
@@ -117,9 +118,20 @@ def _judged(names: list[str]) -> set[str]:
 def _names(archive: Path) -> list[str]:
     if not archive.exists():
         return []
+    with opened(archive) as tar:
+        return tar.getnames()
+
+
+@contextmanager
+def opened(archive: Path) -> Iterator[tarfile.TarFile]:
+    """An archive that is read.
+
+    Raises:
+        ReplicationError: it is damaged, or cannot be read.
+    """
     try:
         with tarfile.open(archive) as tar:
-            return tar.getnames()
+            yield tar
     except (tarfile.TarError, lzma.LZMAError, EOFError):  # whose texts are of all compressions that there are
         raise ReplicationError(
             f"{archive} is damaged: it is no .tar.xz archive, or is cut short; take it from git again, or delete it "

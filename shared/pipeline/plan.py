@@ -51,9 +51,7 @@ def freeze_stage(paper: str, scale: str) -> None:
     check_stage(paper, scale)
     made_of, settings = revision(), ScaleFile(paper, scale)
     if made_of["git_dirty"] or made_of["git_commit"] is None:
-        raise ReplicationError(
-            f"the plan of {paper} is frozen from a clean commit; commit what has changed with git first."
-        )
+        raise ReplicationError(f"the plan of {paper} is frozen from a clean commit; commit what has changed first.")
     if lines := unfollowed(paper, scale):
         raise ReplicationError(lines[0])
     made = {"paper": paper, "scale": scale, "commit": made_of["git_commit"], "date": now()}

@@ -62,9 +62,7 @@ def locked(what: str, waits: bool = False) -> Iterator[None]:
 
     def refuse(file: IO[str]) -> None:
         if not waits:
-            raise ReplicationError(
-                f"the {what} are being made by {_holder(file)}; wait until it has ended, or end it first."
-            )
+            raise ReplicationError(f"the {what} are being made by {_holder(file)}; wait for its end, or end it first.")
 
     with file_lock(LOCKS / what.replace(" ", "-").replace("/", "-"), refuse) as file:
         file.truncate(0)

@@ -1,18 +1,15 @@
-"""The stages that decide claims and show them: the report of a paper, its verdicts, and the pages of all papers."""
+"""The stages that decide claims and show them: the report of a paper, and the pages of all papers."""
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 from shared.claims.outcomes import Evidence
-from shared.claims.scales import TESTS
+from shared.claims.rules import TESTS
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
 from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder, write_text
 from shared.pipeline.processes import alone
-from shared.pipeline.provenance import git
 from shared.records import read_record
 from shared.reports import document as doc
 from shared.reports.paper import Paper
@@ -39,30 +36,23 @@ def report_stage(paper: str, scale: str) -> None:
     settings = ScaleFile(paper, scale)
     kind, left_out = part_of(settings.kind, "report").REPORT, _not_run(settings)
     folder, final = REPLICATIONS / paper, Path("reports") / scale / paper
-    plan, found, ledger = plans.load_plan(settings), plans.load_found(settings), plans.ledger_of(settings)
-    used, lacks = search.in_use(settings), search.untuned(settings)
+    plan, ledger, judged = plans.load_plan(settings), plans.ledger_of(settings), settings.judged()
+    frozen = Frozen(
+        plan, plans.load_found(settings), plans.changes(settings), *search.in_use(settings), ledger,
+        search.untuned(settings), plans.confirming(plan),
+    )  # fmt: skip
+    said = {
+        task: describe_data(load_card(settings.dataset(task)), settings.corpus(task)) + _left_out(settings, task)
+        for task in settings.tasks
+    }
     names, colours = naming.load_names(folder), naming.load_colours(naming.FILE)
     with naming.use_names(names, colours), made_anew(final) as partial:
         write_report(
-            folder,
-            run_folder(paper, scale),
-            partial,
-            scale=scale,
-            left_out=left_out,
-            judged=settings.judged(),
-            deviations=settings.deviations,
-            figures=exhibits.load_exhibits(paper, kind.figures),
-            kind=kind,
-            evidence=evidence_of(settings),
-            frozen=Frozen(plan, found, plans.changes(settings), *used, ledger, lacks, plans.confirming(plan)),
-            larger=_larger(paper, scale),
-            today={variant: settings.run(variant).model_dump(mode="json") for variant in settings.judged()},
-            data={
-                task: describe_data(load_card(settings.dataset(task)), settings.corpus(task))
-                + _left_out(settings, task)
-                for task in settings.tasks
-            },
-        )
+            folder, run_folder(paper, scale), partial, scale=scale, left_out=left_out, judged=judged,
+            deviations=settings.deviations, figures=exhibits.load_exhibits(paper, kind.figures), kind=kind,
+            evidence=evidence_of(settings), frozen=frozen, larger=_larger(paper, scale), data=said,
+            today={variant: settings.run(variant).model_dump(mode="json") for variant in judged},
+        )  # fmt: skip
     if scale != TESTS:
         attempts.append_lines(plans.ledger_path(settings), ledger.new_lines(verdicts.claims_of(final)))
     site.write_papers(Path("reports"), _facts(), paper)
@@ -144,32 +134,6 @@ def export_stage(paper: str) -> None:
     path = Path("reports") / "exported" / f"{paper}.html"
     write_text(path, text)
     print(f"{path} is written.")
-
-
-def verdicts_stage(paper: str, scale: str) -> None:
-    """Print the verdicts of a report as a table, and where its pages are."""
-    from shared.reports.terminal import print_verdicts
-
-    paper_folder(paper)
-    if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
-        return
-    print_verdicts(Path("reports") / scale / paper)
-    print(beside_committed(paper, scale))
-
-
-def beside_committed(paper: str, scale: str) -> str:
-    """Whether a report's verdicts, and its effects, are those of the last commit, in a sentence."""
-    path = Path("reports") / scale / paper / "claims.json"
-    if (committed := git("show", f"HEAD:{path.as_posix()}")) is None:
-        return "There are no committed verdicts to compare these with."
-    texts = committed, path.read_text("utf-8")
-    was, now = ({each["id"]: (each["verdict"], each["lead"]) for each in json.loads(text)} for text in texts)
-    both = f"`replicate.py compare HEAD {scale} --paper {paper}` shows both"
-    if changed := [each for each in was | now if was.get(each, ("",))[0] != now.get(each, ("",))[0]]:
-        return f"The verdicts on {', '.join(changed)} are not those committed; {both}."
-    if was == now:
-        return "The verdicts and their numbers are those committed."
-    return f"The verdicts are those committed. Numbers differ, as they do by another processor: {both}."
 
 
 def summarize_stage() -> None:

@@ -232,8 +232,8 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
         ReplicationError: ``search.yaml`` is wrong, ``search.json`` cannot be kept of a variant that is not tried, or
             trials failed; the others have been trained to their end by then.
     """
+    from shared.reports.page import print_blocks
     from shared.reports.plans import Frozen, plan_blocks
-    from shared.reports.terminal import print_blocks
 
     settings = ScaleFile(paper, scale)
     search, made = Search(settings), revision() | {"date": now()}

@@ -1,7 +1,9 @@
-"""The commands ``show`` and ``list``: what became of a claim at every scale, and how; what is trained and judged."""
+"""The commands ``show``, ``verdicts`` and ``list``: what became of claims, and how; what is trained and judged."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,25 +15,29 @@ from rich.table import Table
 from rich.text import Text
 
 from shared.claims.outcomes import better
-from shared.claims.scales import SCALES
+from shared.claims.rules import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
 from shared.config import near
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import REPLICATIONS, paper_folder
+from shared.pipeline.provenance import git
 from shared.records import read_record
 from shared.reports import verdicts
-from shared.reports.document import plain_text
+from shared.reports.document import plain_text, sentence
 from shared.reports.paper import Paper
-from shared.reports.sentences import say
-from shared.reports.terminal import STYLES
+from shared.reports.verdicts import say
 from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
 Entry = Mapping[str, Any]
 """An entry of claims.json."""
 LEFT_OUT = "–"
+STYLES = {
+    "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",
+    "not tested": "dim", "in part": "yellow", "mixed": "yellow",
+}  # fmt: skip
 LEGEND = (
     "Seeds with a checkpoint / with metrics, of all seeds. Checkpoints lie on the machine that has trained; metrics "
     f"come with the project. {LEFT_OUT}: does not run at this scale. 'list <paper>' says more, --all names what runs "
@@ -64,9 +70,8 @@ def show_claim(name: str, *, scale: str | None = None) -> None:
     console.print(Text.assemble((f"{claim.id}: {_line(claim.statement)}", "bold")))
     console.print(Text(f"{short}, {claim.where}."))
     for each, found in entries.items():
-        lead, how = found["lead"], f": {found['how']}" if found["how"] else ""
-        said = f"{verdicts.found_text(found)}; {verdicts.evidence_text(found)}" if lead is not None else found["reason"]
-        console.print(Text.assemble(f"{each}: ", (found["verdict"], STYLES[found["verdict"]]), f"{how}; {said}"))
+        tested = f"{verdicts.found_text(found)}; {verdicts.evidence_text(found)}"
+        console.print(Text.assemble(f"{each}: ", _verdict(found), f"; {tested if found['lead'] else found['reason']}"))
     if entry is None:
         console.print(Text(f"The paper reports: {_line(in_paper.text)}."))
         console.print(f"No report says anything of it yet; run 'dvc repro report@{paper}'.")
@@ -79,10 +84,7 @@ def show_claim(name: str, *, scale: str | None = None) -> None:
     console.print(Markdown(_card(REPORTS / entry["scale"] / paper / "README.md", name)))
     for each in entry["learned"]:
         if (floor := claims.floors.get(each["task"])) is not None:
-            bound = [floor.at_least, floor.at_most][floor.at_least is None]
-            title, needed = verdicts.metric_title(floor.metric), verdicts.value_text(floor.metric, bound or 0.0)
-            limit = f"at {'least' if floor.at_most is None else 'most'} {needed}"
-            said = f"Floor of the task {each['task']} ({title}: {limit}): "
+            said = f"Floor of the task {each['task']} ({': '.join(verdicts.floor_text(floor))}): "
             said += f"{each['reached']} of {number_of(each['seeds'], 'seed')} of {each['variant']} reach it."
             console.print(Text(said + (f" It is exempt: {each['exempt']}." if each["exempt"] else "")))
     for each in entry["comparisons"]:
@@ -118,6 +120,55 @@ def _card(page: Path, claim: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+def verdicts_stage(paper: str, scale: str) -> None:
+    """Print a row per claim of a report, where its pages are, and whether its verdicts are those committed.
+
+    Raises:
+        ReplicationError: there is no report.
+    """
+    paper_folder(paper)
+    if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
+        return
+    print_verdicts(REPORTS / scale / paper)
+    print(beside_committed(paper, scale))
+
+
+def print_verdicts(folder: Path) -> None:
+    """Print the table of a report, ``reports/<scale>/<paper>``, and where its pages are."""
+    claims, console = [*verdicts.Report(folder).claims.values()], Console()
+    table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
+    table.add_column("Claim", no_wrap=True)
+    for column in ("Verdict", "Effect", "What was tested"):
+        table.add_column(column)
+    for claim in claims:
+        shown = Text(verdicts.found_text(claim)), Text(sentence(verdicts.in_short(claim)))
+        table.add_row(claim["id"], _verdict(claim), *shown)
+    console.print(table)
+    page = folder.parents[1] / folder.name / "index.html"
+    console.print(f"Open {page} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
+
+
+def _verdict(entry: Entry) -> Text:
+    """A verdict in its colour, and what kind of contradicted or inconclusive it is."""
+    how = f": {entry['how']}" if entry["how"] else ""
+    return Text.assemble((entry["verdict"], STYLES[entry["verdict"]]), how)
+
+
+def beside_committed(paper: str, scale: str) -> str:
+    """Whether a report's verdicts, and its effects, are those of the last commit, in a sentence."""
+    path = REPORTS / scale / paper / "claims.json"
+    if (committed := git("show", f"HEAD:{path.as_posix()}")) is None:
+        return "There are no committed verdicts to compare these with."
+    texts = committed, path.read_text("utf-8")
+    was, now = ({each["id"]: (each["verdict"], each["lead"]) for each in json.loads(text)} for text in texts)
+    both = f"`replicate.py compare HEAD {scale} --paper {paper}` shows both"
+    if changed := [each for each in was | now if was.get(each, ("",))[0] != now.get(each, ("",))[0]]:
+        return f"The verdicts on {', '.join(changed)} are not those committed; {both}."
+    if was == now:
+        return "The verdicts and their numbers are those committed."
+    return f"The verdicts are those committed. Numbers differ, as they do by another processor: {both}."
 
 
 def list_runs(paper: str | None = None, *, everything: bool = False) -> None:

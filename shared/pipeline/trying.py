@@ -152,9 +152,7 @@ def _network(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
             )
     config = runnable(settings, variant)
     if not trains_network(config, settings.models):
-        raise ReplicationError(
-            f"{name} is a study, which trains no network that could be tried; choose another variant."
-        )
+        raise ReplicationError(f"{name} is a study, which trains no network to be tried; choose another variant.")
     return settings, variant, config
 
 
@@ -354,12 +352,8 @@ def _blocks(tried: Tried, title: str, folder: Path) -> Iterator[doc.Block]:
         return file
 
     yield doc.Heading(title, level=1)
-    yield from (
-        doc.Paragraph("Input"),
-        doc.CodeBlock(tried.input),
-        doc.Paragraph("Output"),
-        doc.CodeBlock(tried.output),
-    )
+    for name, said in (("Input", tried.input), ("Output", tried.output)):
+        yield from (doc.Paragraph(name), doc.CodeBlock(said))
     if tried.shares:
         yield doc.Table(("Answer", "Probability"), [(name, f"{100 * share:.1f} %") for name, share in tried.shares])
     if tried.pictures:

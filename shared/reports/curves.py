@@ -145,11 +145,10 @@ class LearningCurves(OfPanels):
         for panel in panels(results, self.panels, others=not self.only):
             for curve in self.curves:
                 path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
-                label = curve.label.format(token=token_of(panel.runs))
-                if training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=self.diverging):
+                how = {"label": curve.label.format(token=token_of(panel.runs)), "diverging": self.diverging}
+                if found := training_curves(panel.runs, path, metric=curve.metric, **how):
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
                     early = EARLY if self.diverging and any(apart) else ""
-                    found = [read_curves(run, metric=curve.metric, split="valid") for run in panel.runs]
                     said = ends("At the end of training", panel.runs, found)
                     figures.append(Figure(path, f"{said}{panel.title}. {curve.caption}: {SPREAD}{early}"))
         return figures
@@ -163,7 +162,7 @@ def ends(what: str, runs: Runs, curves: Sequence[Points]) -> str:
 
 def training_curves(
     runs: Runs, path: Path, *, metric: str, label: str, split: str = "valid", diverging: bool = False
-) -> bool:
+) -> list[Points]:
     """Draw a recorded value against updates: mean over seeds, shaded from the lowest to the highest seed.
 
     Args:
@@ -176,13 +175,13 @@ def training_curves(
             where one ended; and a loss that is far greater somewhere than elsewhere is on a logarithmic scale.
 
     Returns:
-        whether any run had recorded it; if none had, nothing is drawn.
+        the curves; none where no run had recorded it, and nothing is drawn.
     """
     curves = [read_curves(run, metric=metric, split=split) for run in runs]
     apart = [read_apart(run, metric=metric, split=split) for run in runs] if diverging else ()
     values = [value for points in curves for seeds in points.values() for value in seeds]
     wide = diverging and metric == "loss" and 0.0 < FAR_APART * min(values, default=0.0) < max(values)
-    return draw_curves(runs, curves, path, x="Updates", y=label, log_y=wide, apart=apart)
+    return curves if draw_curves(runs, curves, path, x="Updates", y=label, log_y=wide, apart=apart) else []
 
 
 def draw_curves(
@@ -347,9 +346,7 @@ class StudyLines(Exhibit):
             ReplicationError: it has too many labels; or see :meth:`StudyPanel.lines`.
         """
         if len(self.labels) > LINES:
-            raise ReplicationError(
-                f"'{self.title}' has more than {LINES} lines; choose fewer in the paper's report.py."
-            )
+            raise ReplicationError(f"'{self.title}' has more than {LINES} lines; choose fewer in report.py.")
         measured = [(panel, lines) for panel in self.panels if (lines := panel.lines(results))]
         if not measured:
             return ()

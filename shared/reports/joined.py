@@ -10,7 +10,7 @@ from math import log
 from pathlib import Path
 
 from shared.claims.outcomes import SIDES, better, headline, left_open
-from shared.claims.scales import SCALES, TESTS
+from shared.claims.rules import SCALES, TESTS
 from shared.reports import document as doc
 from shared.reports import naming, verdicts
 from shared.reports.document import link, strong
@@ -18,9 +18,8 @@ from shared.reports.explorer import Explored, gather_maps
 from shared.reports.figures import LINEAR, Effect, draw_forest
 from shared.reports.page import Place, write_page
 from shared.reports.paper import Paper
-from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import ScalePart, read_part
-from shared.reports.verdicts import Entry, Report, scale_name
+from shared.reports.verdicts import Entry, Report, paragraphs, say, scale_name
 
 BASES = {
     "with small models, trained in minutes or hours of two cores": (
@@ -127,7 +126,7 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
     drawn: list[tuple[str, Blocks]] = [("", said), ("", [doc.Drawing(facts.diagram.svg())])] if facts.diagram else []
     top = [
         doc.Heading(f"{facts.title}, replicated", level=1),
-        facts.citation(),
+        doc.Paragraph(say("citation", paper=facts)),
         *([doc.Columns(drawn, first=1.6)] if drawn else said),
         *_verdicts(paper),
         *_effects(paper),
@@ -215,18 +214,21 @@ def _effects(paper: Replicated) -> list[doc.Block]:
     return [doc.Details("All effects, in units of the smallest that matters", [figure])]
 
 
-def relative(entry: Entry) -> Effect | None:
-    """The effect that decides in units of the smallest that matters, ratios as logarithms; hollow of an equality.
+def relative(entry: Entry, unit: str = "relevant") -> Effect | None:
+    """The effect that decides in units of the smallest that matters, or of the paper's; ratios as logarithms.
 
-    None of identities and where none is measured.
+    None of identities, where none is measured, and where it is nothing in this unit. In the first one an equality is
+    hollow, and an effect has an interval.
     """
-    lead = entry["lead"]
-    if lead is None or lead["effect"] is None or not lead["relevant"] or lead["interval"] is None:
+    lead, matters = entry["lead"] or {"effect": None}, unit == "relevant"
+    if lead["effect"] is None or lead[unit] is None or (matters and lead["interval"] is None):
         return None
     size = log if lead["scale"] == "log" else float
-    effect, *ends = (size(value) / size(lead["relevant"]) for value in (lead["effect"], *lead["interval"]))
-    name = verdicts.in_short(entry)
-    return Effect(name, entry["verdict"], effect, tuple(ends), hollow=lead["kind"] == "equal")
+    if not (whole := size(lead[unit])):
+        return None
+    effect, *ends = (size(value) / whole for value in (lead["effect"], *(lead["interval"] or ())))
+    hollow = matters and lead["kind"] == "equal"
+    return Effect(verdicts.in_short(entry), entry["verdict"], effect, tuple(ends), hollow)
 
 
 def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: Mapping[str, Sequence[str]]) -> doc.Card:

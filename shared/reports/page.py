@@ -1,4 +1,4 @@
-"""The two forms of a page: Markdown for a code host, HTML for a folder that needs no network."""
+"""The forms of a page: Markdown for a code host and the terminal, HTML for a folder that needs no network."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
+from rich.console import Console
+from rich.markdown import Markdown
 
 from shared.errors import ReplicationError
-from shared.reports.document import SYMBOLS, Block, Card, Columns, Details, Heading, parts, plain_text, relative
+from shared.reports.document import SYMBOLS, Block, Card, Columns, Details, Figure, Heading, parts, plain_text, relative
 from shared.reports.explorer import TITLE
 
 Form = Literal["md", "html"]
@@ -84,6 +86,20 @@ def moved(title: str, target: str) -> str:
     return _environment("html").get_template("moved.html.j2").render(title=title, target=target)
 
 
+def print_blocks(blocks: Sequence[Block], console: Console) -> None:
+    """Print a page's words, lists and tables; figures stay with the page."""
+    console.print(Markdown(render([*_unfolded(blocks)], "md", title="", folder=Path())))
+
+
+def _unfolded(blocks: Sequence[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Details):
+            yield Heading(block.summary, level=3)
+            yield from _unfolded(block.blocks)
+        elif not isinstance(block, Figure):
+            yield block
+
+
 def _contents(blocks: Sequence[Block]) -> list[tuple[Heading, list[Card]]]:
     """The sections of a page with their cards, each with an id of its own."""
     sections: list[tuple[Heading, list[Card]]] = []
@@ -106,12 +122,15 @@ def _beside(blocks: Sequence[Block]) -> Iterator[Block]:
         yield from (each for _, part in block.parts for each in part) if isinstance(block, Columns) else (block,)
 
 
+def templates(package: str, **options: Any) -> Environment:
+    """The templates of a package, in which a name that nothing has is an error."""
+    loader = PackageLoader(package)
+    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
+
+
 @cache
 def _environment(form: Form) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("shared.reports"), autoescape=form == "html", undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
+    environment = templates("shared.reports", autoescape=form == "html")
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False}  # readers choose in the order of the data
     environment.filters |= {
         "kind": lambda block: type(block).__name__, "parts": parts, "words": plain_text,

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
-from shared.reports.document import Paragraph, link
+from shared.reports.document import link
 
 Value = float | int | str | None
 SOURCES: Mapping[str, str] = {
@@ -280,12 +280,6 @@ class Paper(Strict):
     hyperparameters: tuple[Setting, ...] = ()
     program: tuple[Program, ...] = ()
     parameter_counts: ParameterCounts | None = None
-
-    def citation(self) -> Paragraph:
-        """Authors, linked title, venue and year."""
-        *first, last = self.authors
-        names = f"{', '.join(first)} and {last}" if first else last
-        return Paragraph(f"{names}: {link(self.title, self.url)}. {self.venue} {self.year}.")
 
     def bibtex(self) -> str:
         """The paper as an entry for BibTeX."""

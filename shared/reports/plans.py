@@ -12,7 +12,7 @@ from shared.claims.words import number_of
 from shared.reports.document import Block, Bullets, Details, Paragraph, Table, code, strong, typeset
 from shared.reports.exhibits import Results
 from shared.reports.naming import name_and_code
-from shared.reports.sentences import say
+from shared.reports.verdicts import say
 
 TRAINED_BY = ("corpus", "model", "training")
 """Sections of a run's settings that its weights depend on; judging is done again whenever its own change."""

@@ -23,9 +23,8 @@ from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task
 from shared.reports.page import moved, render
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, stale_variants, standing
-from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import ScalePart, write_part
-from shared.reports.verdicts import ALIGN, COLUMNS
+from shared.reports.verdicts import ALIGN, COLUMNS, paragraphs, say
 
 PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}
 """Settings of a corpus that take the first examples of a split, and what they count."""
@@ -98,7 +97,7 @@ def _write_pages(found: Findings, part: ScalePart, paper: Paper, out_dir: Path) 
     write_part(part, out_dir)
     blocks = [
         doc.Heading(f"{paper.short}, replicated at {found.scale} scale", level=1),
-        paper.citation(),
+        doc.Paragraph(say("citation", paper=paper)),
         doc.Paragraph(say("one_scale", counts=verdicts.counts_by_sort(found.entries), paper=found.paper)),
         doc.Heading("Verdicts"),
         doc.Table(COLUMNS, [verdicts.claim_row(entry) for entry in found.entries], ALIGN, True),

@@ -23,8 +23,7 @@ from shared.reports.document import SPACE, code, hash_text, number, plain, signe
 from shared.reports.exhibits import KindReport, Results
 from shared.reports.naming import has_tokens, name_and_code, name_of, token_of
 from shared.reports.paper import SOURCES, Paper, PaperTable
-from shared.reports.sentences import say
-from shared.reports.verdicts import metric_title, value_text
+from shared.reports.verdicts import floor_text, say
 
 Tasks = Mapping[str, list[RunResults]]
 Floors = Mapping[str, Floor]
@@ -65,9 +64,8 @@ def learned_blocks(floors: Floors, tasks: Tasks) -> list[doc.Block]:
     columns += [("Exempt, because", "t", exempt)] if any(exempt) else []
     reasons = []
     for task, floor in stated.items():
-        word, bound = ("at most", floor.at_most) if floor.at_least is None else ("at least", floor.at_least)
-        named, number = metric_title(floor.metric, token_of(tasks[task])), value_text(floor.metric, bound or 0.0)
-        reasons.append(f"{code(task)}: {strong(f'{named} {word} {number}')}. {doc.sentence(floor.because)}")
+        asked = " ".join(floor_text(floor, token_of(tasks[task])))
+        reasons.append(f"{code(task)}: {strong(asked)}. {doc.sentence(floor.because)}")
     return [heading, doc.Bullets(reasons), doc.table_of(*columns)]
 
 
@@ -164,14 +162,9 @@ def _seeds_of(runs: Sequence[RunResults], what: str) -> list[doc.Block]:
     for run in runs:
         if len(run.seeds) > 1:
             sharing[tuple(run.seeds)].append(code(run.variant))
-    if not sharing:
-        return []
-    said = "; ".join(
-        ", ".join(map(str, seeds)) + (f" ({', '.join(variants)})" if len(sharing) > 1 else "")
-        for seeds, variants in sorted(sharing.items())
-    )
-    single = "; those without ± are of one seed" if any(len(run.seeds) == 1 for run in runs) else ""
-    return [doc.Paragraph(f"{what} over seeds {said}{single}.")]
+    single = any(len(run.seeds) == 1 for run in runs)
+    said = say("over_seeds", shown=what, sharing=sorted(sharing.items()), single=single)
+    return [doc.Paragraph(said)] if sharing else []
 
 
 def _notes(runs: list[RunResults]) -> list[doc.Block]:

@@ -7,12 +7,11 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from math import log
 from pathlib import Path
 from typing import Any
 
 from shared.claims.outcomes import VERDICTS
-from shared.claims.scales import SCALES, TESTS
+from shared.claims.rules import SCALES, TESTS
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
 from shared.records import read_json
@@ -23,19 +22,22 @@ from shared.reports.annotated import model_page
 from shared.reports.document import code, hash_text, link, number, plain, strong
 from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
-from shared.reports.joined import Replicated, decided_by, failed, group_by_paper, totals, write_paper
-from shared.reports.page import Place, render, write_page
+from shared.reports.joined import Replicated, decided_by, failed, group_by_paper, relative, totals, write_paper
+from shared.reports.page import Place, Target, render, write_page
 from shared.reports.paper import Paper
 from shared.reports.runs import ARROWS, SCORES
-from shared.reports.sentences import paragraphs, say
 from shared.reports.stored import NAME, read_part
-from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount
+from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount, paragraphs, say
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
 TITLE = "Attention, replicated"
 NOTHING = "No report has been made yet."
 KINDS = ("alignment", "query", "queries", "dimensionality", "multiplicity", "levels", "representations")
 """What says of which kind an attention is, beside its score."""
+DOCUMENTS = {
+    "How claims are decided": "docs/EVIDENCE.md", "The project": "README.md", "Licence": "LICENSE",
+    "Cite it": "CITATION.cff",
+}  # fmt: skip
 LEAST = {"perplexity": 1.0}
 """The best possible score, where that is not 0."""
 Model = tuple[Report, Mapping[str, Any]]
@@ -62,8 +64,8 @@ def summarize(reports_dir: Path, readmes: list[Path], papers: Mapping[str, Paper
     write_papers(reports_dir, papers)
     shutil.rmtree(reports_dir / "figures", ignore_errors=True)  # some may no longer be shown
     found = group_by_paper(reports)
-    more = [(words, doc.relative(path, reports_dir)) for words, path in _documents(reports_dir)]
-    write_page(main_page(found, reports_dir, papers), reports_dir, title=TITLE, place=Place(more=more, contents=False))
+    place = Place(more=_documents(reports_dir, reports_dir), contents=False)
+    write_page(main_page(found, reports_dir, papers), reports_dir, title=TITLE, place=place)
     write_data(found, reports_dir)
     shown = group_by_paper([report for report in reports if report.scale != TESTS])
     for readme in readmes:
@@ -88,7 +90,8 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
             near = [None if one is None else (one.title, one.page(each.folder)) for one in (before, after)]
             home = reports.parent / "replications" / name
             two = [("The model, line by line", each.folder / MODEL), ("Notes on this replication", home / "README.md")]
-            links = [(words, doc.relative(path, each.folder)) for words, path in (*two, *_documents(reports))]
+            links = [(words, doc.relative(path, each.folder)) for words, path in two]
+            links += _documents(reports, each.folder)
             place = Place((("All papers", "../README.md"),), near[0], near[1], links)
             write_paper(each, papers[name], place)
             _write_model(each, papers[name], home / "model.py", links)
@@ -111,15 +114,9 @@ def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[
     (paper.folder / MODEL).write_text(text, encoding="utf-8")
 
 
-def _documents(reports: Path) -> list[tuple[str, Path]]:
+def _documents(reports: Path, base: Path) -> list[Target]:
     """What every page leads to, beside its own."""
-    root = reports.parent
-    return [
-        ("How claims are decided", root / "docs" / "EVIDENCE.md"),
-        ("The project", root / "README.md"),
-        ("Licence", root / "LICENSE"),
-        ("Cite it", root / "CITATION.cff"),
-    ]
+    return [(words, doc.relative(reports.parent / path, base)) for words, path in DOCUMENTS.items()]
 
 
 def _reports(folder: Path, papers: Mapping[str, Paper]) -> list[Report]:
@@ -210,16 +207,10 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Bl
         lead = claim["lead"] or {}
         if (theirs := lead.get("paper")) is None:
             continue
-        cells = (
-            verdicts.verdict_text(claim),
-            verdicts.effect_text(lead),
-            verdicts.with_unit(amount(lead, theirs), lead),
-        )
-        rows.append([link(verdicts.in_short(claim), paper.card(claim, folder)), *cells])
-        unit = log if lead["scale"] == "log" else float
-        if lead["effect"] is not None and (size := unit(theirs)):
-            value, *ends = (unit(number) / size for number in (lead["effect"], *(lead["interval"] or ())))
-            effects.append(Effect(verdicts.in_short(claim), claim["verdict"], value, tuple(ends)))
+        named, in_paper = link(verdicts.in_short(claim), paper.card(claim, folder)), amount(lead, theirs)
+        found = verdicts.verdict_text(claim), verdicts.effect_text(lead)
+        rows.append([named, *found, verdicts.with_unit(in_paper, lead)])
+        effects += filter(None, [relative(claim, "paper")])
     if not rows:
         return []
     blocks: list[doc.Block] = [doc.Heading("Effects beside the papers' own"), doc.Paragraph(say("beside"))]

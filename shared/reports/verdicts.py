@@ -1,26 +1,29 @@
-"""Verdicts in reports: how they, effects and tests are written, and what those of several scales say of one claim."""
+"""What reports say of verdicts: how they, effects and tests are written, and the sentences of all pages."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
+from shared.claims import rules
 from shared.claims.attempts import can_decide
-from shared.claims.comparisons import Exact, Row
+from shared.claims.comparisons import Exact, Floor, Row
 from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
-from shared.claims.rules import ALPHA
-from shared.claims.scales import SCALES
+from shared.claims.rules import ALPHA, SCALES
 from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
 from shared.records import read_json
 from shared.reports import document as doc
+from shared.reports import naming, paper
 from shared.reports.document import MINUS, SPACE, badge, link, number, plain, signed, strong, typeset
+from shared.reports.page import templates
 
 KINDS = {
     "generated": "data generated for the purpose",
@@ -40,8 +43,32 @@ BUDGETS = {
     "depends on the budget": "other with twice the training",
 }
 """What twice the training says of a verdict, in words; nothing where it was not tried."""
+SPACES = re.compile(r"[ \n]+")  # but for those that do not break
+HYPHEN = re.compile(r"(?<![^\s\[])-(?=\d)")  # that stands for a minus; those within names stay
 Entry = Mapping[str, Any]
 """An entry of claims.json, or one of its outcomes."""
+
+
+def say(what: str, **of: Any) -> str:
+    """What the macro ``what`` of ``templates/sentences.j2`` says of these values, on one line."""
+    return SPACES.sub(" ", getattr(_macros(), what)(**of)).strip()
+
+
+def paragraphs(what: str, **of: Any) -> list[str]:
+    """The same, cut where there are empty lines."""
+    return [SPACES.sub(" ", part).strip() for part in re.split(r"\n\s*\n", getattr(_macros(), what)(**of))]
+
+
+@cache
+def _macros() -> Any:
+    environment = templates("shared.reports")
+    for names in (vars(doc), vars(naming), vars(paper), vars(rules), globals()):
+        environment.globals |= {name: value for name, value in names.items() if not name.startswith("_")}
+    environment.filters |= {
+        "called": naming.name_and_code, "hash": lambda commit: doc.code(doc.hash_text(commit)),
+        "minus": lambda said: HYPHEN.sub(MINUS, said),
+    }  # fmt: skip
+    return environment.get_template("sentences.j2").module
 
 
 def counts_by_sort(entries: Iterable[Entry]) -> str:
@@ -209,6 +236,12 @@ def value_text(metric: str, value: float) -> str:
     return plain(value, measure(metric).digits) if known(metric) else number(value)
 
 
+def floor_text(floor: Floor, token: str = "token") -> tuple[str, str]:
+    """What a floor is of, and how much is asked for."""
+    word, bound = floor.bound
+    return metric_title(floor.metric, token), f"{word} {value_text(floor.metric, bound)}"
+
+
 def metric_title(metric: str, token: str = "token") -> str:
     """A measure's heading; the default ``token`` serves where runs have different tokens."""
     return measure(metric).title.format(token=token)
@@ -285,10 +318,5 @@ def disagreement(entries: Sequence[Entry]) -> str | None:
     """A sentence, if decided verdicts on a claim differ between scales."""
     if not disagree(entries):
         return None
-    best = better(entries)
     ordered = sorted(entries, key=lambda entry: SCALES.index(entry["scale"]))
-    said = ", ".join(f"{entry['verdict']} at {scale_name(entry['scale'])}" for entry in ordered)
-    return (
-        f"{strong('The scales disagree')} on {best['id']}: {said}. Neither verdict is dropped; the better evidence is "
-        f"that of {scale_name(best['scale'])}."
-    )
+    return say("disagreement", best=better(entries), entries=ordered)

@@ -92,7 +92,7 @@ def test_an_ensemble_is_a_variant_judged_once(ensemble, runs):
     assert (dict(ensemble.metrics), ensemble.mean) == ({0: {"bleu": 99.0}}, {"bleu": 99.0})
     (rows,) = ensemble.examples.values()
     assert rows == RunResults.load(runs / "a").examples[3]
-    assert ensemble.attention(0) == runs / "a/evaluation/ensemble/attention.npz"
+    assert ensemble.judged(0, "attention.npz") == runs / "a/evaluation/ensemble/attention.npz"
 
 
 def test_an_ensemble_was_not_trained(ensemble, runs):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shared.pipeline import provenance
-from shared.pipeline.report import beside_committed
+from shared.pipeline.show import beside_committed
 from tests.pipeline.scratch import commit
 
 LOCK = Path("replications/bahdanau/quick/dvc.lock")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from shared.claims.scales import SCALES
+from shared.claims.rules import SCALES
 from shared.pipeline.config import ScaleFile
 from shared.reports.paper import Paper
 

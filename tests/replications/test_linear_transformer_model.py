@@ -75,7 +75,7 @@ def test_the_figures_are_those_of_what_was_drawn(results, tmp_path):
 def test_models_that_completed_other_pictures_have_a_figure_of_their_own(tmp_path):
     names = ["mnist-softmax", "mnist-linear"]
     found = load_results(build(tmp_path / "runs", {name: MODELS[name] for name in names}, seeds=(2, 3)))
-    path = found["mnist-linear"].pictures(2)
+    path = found["mnist-linear"].judged(2, "pictures.npz")
     with np.load(path) as arrays:
         np.savez(path, **{**arrays, "given": 100})
     drawn = Pictures(names).draw(found, tmp_path / "figures")

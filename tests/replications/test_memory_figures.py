@@ -154,6 +154,6 @@ def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
 def test_a_broken_file_is_named(tmp_path):
     leave(leave(tmp_path, "first", falling(1)), "second", falling(2))
     results = load_results(tmp_path)
-    path = results["second"].contexts(2)
+    path = results["second"].judged(2, "contexts.npz")
     path.write_bytes(path.read_bytes()[:100])
     assert_refused(r"second.*contexts\.npz cannot be read", figures.context_losses, results, ["first", "second"])

@@ -194,7 +194,7 @@ def test_samples_stand_beside_each_other_with_what_was_to_come(results, tmp_path
 
 def test_other_beginnings_have_a_table_of_their_own(tmp_path):
     found = load_results(build_runs(tmp_path, {name: MODELS[name] for name in ("xl", "shaw")}, seeds=(1,)))
-    path = found["shaw"].samples(1)
+    path = found["shaw"].judged(1, "samples.json")
     path.write_text(json.dumps([{"prompt": "And", "text": " it", "true": " there"}]), encoding="utf-8")
     tables = [block for block in Samples(["xl", "shaw"]).draw(found, tmp_path) if isinstance(block, Table)]
     assert [table.columns[1] for table in tables] == ["Continued by xl", "Continued by shaw"]
