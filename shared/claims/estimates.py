@@ -135,11 +135,6 @@ def difference(left: RunResults, right: RunResults, metric: str, *, same_data: b
     return Difference(metric, means[0], means[1], means[1] - means[0], interval, based_on)
 
 
-def alike(left: RunResults, right: RunResults) -> bool:
-    """Whether two runs have the same numbers in every seed."""
-    return {**left.metrics} == {**right.metrics}
-
-
 def _paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """Student's interval of the mean of the pairs' differences."""
     pairs = np.array(theirs) - np.array(ours)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from shared.claims.estimates import Difference, alike, difference, shared_metrics
+from shared.claims.estimates import Difference, difference, shared_metrics
 from shared.claims.results import RunResults, load_results
 from shared.claims.rules import SCALES
 from shared.claims.words import number_of
@@ -60,6 +60,11 @@ class Side:
     data: dict[tuple[str, str], str] = field(default_factory=dict)
     claims: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
+    @property
+    def variants(self) -> list[str]:
+        """Those that have runs of their own, which ensembles have not."""
+        return [name for name, run in self.runs.items() if not run.members]
+
     def data_of(self, variant: str) -> str | None:
         """The digest of a variant's data, if it is known."""
         return self.data.get((variant.partition(".")[0], self.runs[variant].task))
@@ -88,7 +93,8 @@ def compare_stage(
             sides, pairs = (_of_variant(left, scale), _of_variant(other, scale)), [(left, other)]
         else:
             sides = _of_name(left, scale, paper, temporary), _of_name(other, scale, paper, temporary)
-            if not (pairs := shared_pairs(*sides)):
+            pairs = [(name, name) for name in sides[0].variants if name in sides[1].variants]
+            if not pairs:
                 raise ReplicationError(f"'{left}' and '{other}' share no variant of a paper; nothing can be compared.")
         folder = COMPARISONS / "--".join(slug(side.label) for side in sides)
         shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
@@ -187,15 +193,6 @@ def _claims_in(path: Path) -> list[dict[str, Any]]:
     return [entry for entry in found if isinstance(entry, dict) and {"id", "verdict", "how", "lead"} <= entry.keys()]
 
 
-def shared_pairs(left: Side, right: Side) -> list[Pair]:
-    """The variants that both sides have, but for ensembles."""
-    return [(name, name) for name in _variants(left) if name in _variants(right)]
-
-
-def _variants(side: Side) -> list[str]:
-    return [name for name, run in side.runs.items() if not run.members]
-
-
 def comparison_page(left: Side, right: Side, pairs: Sequence[Pair], folder: Path, *, whole: bool) -> list[doc.Block]:
     """What the page of a comparison shows; its figures are drawn into ``folder``.
 
@@ -205,7 +202,7 @@ def comparison_page(left: Side, right: Side, pairs: Sequence[Pair], folder: Path
         folder: of the figures.
         whole: whether verdicts are compared, too, and it is said what only one side has.
     """
-    changed = [pair for pair in pairs if not alike(left.runs[pair[0]], right.runs[pair[1]])]
+    changed = [pair for pair in pairs if left.runs[pair[0]].metrics != right.runs[pair[1]].metrics]
     equal = len(pairs) - len(changed)
     compared = number_of(len(pairs), "variant is", "variants are")
     said = f"{compared} compared, {equal} of them with the same numbers in every seed."
@@ -225,8 +222,7 @@ def _named(pair: Pair) -> str:
 
 
 def _alone(side: Side, other: Side) -> list[doc.Block]:
-    there = _variants(other)
-    names = [code(name) for name in _variants(side) if name not in there]
+    names = [code(name) for name in side.variants if name not in other.variants]
     said = f"Runs in {side.label} alone: {number_of(len(names), 'variant')}"
     return [doc.Details(said, [doc.Bullets(names)])] if names else []
 

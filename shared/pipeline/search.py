@@ -241,18 +241,17 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     for variant in only or ():
         if variant not in tried:
             raise ReplicationError(f"--only: '{variant}' is not tried in {search.path}{near(variant, tried)}.")
-    outcomes = {pair: found for pair, found in (search.answers() or {}).items() if only and pair[1] not in only}
+    wanted = only or tried
+    outcomes = {pair: found for pair, found in (search.answers() or {}).items() if pair[1] not in wanted}
     for group, variant in search.pairs():
-        if only and variant not in only and (group.key, variant) not in outcomes:
+        if variant not in wanted and (group.key, variant) not in outcomes:
             raise ReplicationError(
                 f"{found_path(settings)}: it does not answer what {search.path} asks of '{variant}'; add that variant "
                 "to --only, or leave --only out."
             )
-    for task in dict.fromkeys(settings.task_of(variant) for variant in only or tried):
+    for task in dict.fromkeys(map(settings.task_of, wanted)):
         _prepare(settings, task)
-    asked = [
-        (group, name, [*_trials(search, group, name)]) for group, name in search.pairs() if name in (only or tried)
-    ]
+    asked = [(group, name, [*_trials(search, group, name)]) for group, name in search.pairs() if name in wanted]
     jobs: dict[Path, Job] = {}
     for trial in [trial for *_, trials in asked for trial in trials]:
         if is_finished(trial.folder, trial.mark):

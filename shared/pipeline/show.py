@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from shared.claims.outcomes import better
@@ -138,10 +138,8 @@ def verdicts_stage(paper: str, scale: str) -> None:
 def print_verdicts(folder: Path) -> None:
     """Print the table of a report, ``reports/<scale>/<paper>``, and where its pages are."""
     claims, console = [*verdicts.Report(folder).claims.values()], Console()
-    table = Table(title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
-    table.add_column("Claim", no_wrap=True)
-    for column in ("Verdict", "Effect", "What was tested"):
-        table.add_column(column)
+    heads = Column("Claim", no_wrap=True), "Verdict", "Effect", "What was tested"
+    table = Table(*heads, title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     for claim in claims:
         shown = Text(verdicts.found_text(claim)), Text(sentence(verdicts.in_short(claim)))
         table.add_row(claim["id"], _verdict(claim), *shown)

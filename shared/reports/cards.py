@@ -16,7 +16,7 @@ from shared.reports.document import SPACE, code, number, plain, strong, typeset
 from shared.reports.exhibits import Results
 from shared.reports.figures import draw_seeds
 from shared.reports.naming import name_and_code
-from shared.reports.stored import ScaleCard
+from shared.reports.page import ScaleCard
 from shared.reports.verdicts import Entry, amount, matters, say
 
 IN_USE = "quick"

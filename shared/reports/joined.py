@@ -16,9 +16,8 @@ from shared.reports import naming, verdicts
 from shared.reports.document import link, strong
 from shared.reports.explorer import Explored, gather_maps
 from shared.reports.figures import LINEAR, Effect, draw_forest
-from shared.reports.page import Place, write_page
+from shared.reports.page import Place, ScalePart, read_part, write_page
 from shared.reports.paper import Paper
-from shared.reports.stored import ScalePart, read_part
 from shared.reports.verdicts import Entry, Report, paragraphs, say, scale_name
 
 BASES = {

@@ -20,10 +20,9 @@ from shared.reports import naming, runs, verdicts
 from shared.reports.cards import Findings, claim_cards, whole_cards
 from shared.reports.curves import write_curves
 from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
-from shared.reports.page import moved, render
+from shared.reports.page import ScalePart, moved, render, write_part
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, stale_variants, standing
-from shared.reports.stored import ScalePart, write_part
 from shared.reports.verdicts import ALIGN, COLUMNS, paragraphs, say
 
 PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}

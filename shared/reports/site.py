@@ -23,10 +23,9 @@ from shared.reports.document import code, hash_text, link, number, plain, strong
 from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
 from shared.reports.joined import Replicated, decided_by, failed, group_by_paper, relative, totals, write_paper
-from shared.reports.page import Place, Target, render, write_page
+from shared.reports.page import DATA, Place, Target, read_part, render, write_page
 from shared.reports.paper import Paper
 from shared.reports.runs import ARROWS, SCORES
-from shared.reports.stored import NAME, read_part
 from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount, paragraphs, say
 
 BEGIN, END = "<!-- verdicts:begin -->", "<!-- verdicts:end -->"
@@ -180,7 +179,7 @@ def _grid(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]
 def _aside(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
     """The claims that did not hold, how to run the project, and a picture of attention."""
     parts = (
-        read_part(report.folder) for paper in papers for report in paper.reports if (report.folder / NAME).exists()
+        read_part(report.folder) for paper in papers for report in paper.reports if (report.folder / DATA).exists()
     )
     exhibits = (block for part in parts for card in part.cards.values() for block in card.exhibits)
     picture = next((block for block in exhibits if isinstance(block, Explored)), None)

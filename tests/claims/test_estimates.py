@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shared.claims.effects import per_example
-from shared.claims.estimates import alike, difference, estimate_examples, shared_metrics
+from shared.claims.estimates import difference, estimate_examples, shared_metrics
 from shared.claims.results import RunResults, load_results
 from shared.claims.statistics import generator, on_examples, over_seeds, resample
 from shared.metrics.quantities import Measure
@@ -85,11 +85,6 @@ def test_only_measures_that_are_better_one_way_are_compared(tmp_path):
     run = RunResults(tmp_path, "model", "task", {1: values}, {}, {}, "word")
     assert shared_metrics(run, run) == ["nll_per_token", "test_long.bleu"]
     assert shared_metrics(run, replace(run, metrics={1: {"test_long.bleu": 1.0}})) == ["test_long.bleu"]
-
-
-def test_runs_with_the_same_numbers_are_alike(tmp_path):
-    assert alike(made(tmp_path, LEFT), made(tmp_path, dict(reversed(LEFT.items()))))
-    assert not alike(made(tmp_path, LEFT), made(tmp_path, RIGHT))
 
 
 MEAN = Measure("Mean", "nats", statistics=lambda row: (row["loss"], 1), corpus=lambda sums: sums[..., 0] / sums[..., 1])

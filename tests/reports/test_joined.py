@@ -9,11 +9,10 @@ import pytest
 
 from shared.reports.document import Table
 from shared.reports.joined import Replicated, decided_by
-from shared.reports.page import write_page
+from shared.reports.page import DATA, read_part, write_page
 from shared.reports.paper import Paper
 from shared.reports.report import write_report
 from shared.reports.site import FIELDS, summarize
-from shared.reports.stored import NAME, read_part
 from shared.reports.verdicts import Report
 from tests.made_claims import claim, entry, paper_folder
 from tests.refused import assert_refused
@@ -103,7 +102,7 @@ def test_what_is_stored_is_what_was_written(root, tmp_path):
     part = read_part(root / "reports/quick/bahdanau")
     assert part.cards.keys() == BENCH.keys()
     assert part.cards["T99-C1"].evidence[1].path == root / "reports/quick/bahdanau/figures/seeds_T99-C1.png"
-    (tmp_path / NAME).write_text("{")
+    (tmp_path / DATA).write_text("{")
     assert_refused(r"page.json cannot be read .* run its report stage again", read_part, tmp_path)
 
 

@@ -13,9 +13,8 @@ from shared.claims.verdicts import decide
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Heat, Table, plain_text
 from shared.reports.explorer import Explored
-from shared.reports.page import render
+from shared.reports.page import read_part, render
 from shared.reports.report import write_report
-from shared.reports.stored import read_part
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts, lines_of_rows
 from shared.tasks.classification.report import REPORT, accuracies, paired_tests
 from shared.tasks.examples import read_kept, write_kept
