@@ -169,8 +169,8 @@ class LearningRates(OfPanels):
         figures = []
         for panel in panels(results, self.panels, others=False):
             path = folder / f"learning_rate_{panel.name}.png"
-            rates = {"metric": "learning_rate", "label": "Learning rate", "split": "train"}
-            if curves := training_curves(panel.runs, path, **rates):
+            curves = training_curves(panel.runs, path, metric="learning_rate", label="Learning rate", split="train")
+            if curves:
                 said = ends("Learning rate at the end", panel.runs, curves)
                 figures.append(Figure(path, f"{said}{panel.title}. Learning rate against updates."))
         return figures

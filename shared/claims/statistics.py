@@ -192,22 +192,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-@dataclass(frozen=True)
-class McNemar:
-    """Outcome of the test.
-
-    Attributes:
-        only_first: examples that only the first has right.
-        only_second: examples that only the second has right.
-        p: two-sided p-value that neither is better.
-    """
-
-    only_first: int
-    only_second: int
-    p: float
-
-
-def mcnemar(first: Sequence[int], second: Sequence[int]) -> McNemar:
+def mcnemar(first: Sequence[int], second: Sequence[int]) -> tuple[int, int, float]:
     """The exact test (McNemar 1947, with the binomial distribution in the place of chi-squared).
 
     Examples that both classify rightly, or both wrongly, carry no information about which is better. Under the null
@@ -216,15 +201,14 @@ def mcnemar(first: Sequence[int], second: Sequence[int]) -> McNemar:
     Args:
         first, second: of each example, whether it is right (1) or wrong (0), in the same order.
 
-    Raises:
-        ValueError: they differ in number.
+    Returns:
+        how many examples only the first has right, how many only the second, and the two-sided p-value that neither is
+        better.
     """
     from scipy.stats import binomtest  # here: a check of settings shall not wait for it
 
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
-    if a.shape != b.shape:
-        raise ValueError(f"{a.size} and {b.size} outcomes cannot be paired")
     only_first, only_second = int((a & ~b).sum()), int((b & ~a).sum())
     discordant = only_first + only_second
     p = float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
-    return McNemar(only_first, only_second, p)
+    return only_first, only_second, p

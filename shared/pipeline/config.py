@@ -223,6 +223,14 @@ class ScaleFile:
         for problem in self._contradictions(content):
             raise ReplicationError(f"{self.path}: {problem}.")
 
+    @classmethod
+    def named(cls, name: str, scale: str) -> tuple[ScaleFile, str]:
+        """The settings of the paper of ``<paper>.<variant>`` or ``<paper>.<task>``, and the variant or task."""
+        paper, _, rest = name.partition(".")
+        if not (paper and rest):
+            raise ReplicationError(f"'{name}' is not of the form <paper>.<variant>, e.g. bahdanau.rnnsearch-50.")
+        return cls(paper, scale), rest
+
     @property
     def models(self) -> Any:
         """The module ``settings`` of the paper, as :func:`shared.tasks.settings.check_model` has it."""

@@ -25,7 +25,7 @@ from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.pipeline.files import render, run_folder, write_text
 from shared.pipeline.pack import archive_of, opened
 from shared.pipeline.provenance import machine, peak_memory_mib
-from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, runnable
+from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, load_runner, runnable
 from shared.records import read_record
 from shared.tasks.kinds import load_replication, papers
 
@@ -234,9 +234,7 @@ def _timed(settings: ScaleFile, variant: str, config: Any, unknown: Cost) -> Cos
     """Of a variant without runs on record: some updates on its prepared data."""
     import torch
 
-    from shared.tasks.replication import runner_of
-
-    runner, config = runner_of(load_replication(settings.paper), config)
+    runner, config = load_runner(settings.paper, config)
     if reason := runner.cannot_run(config):
         raise ReplicationError(f"{settings.path}: '{variant}' cannot run on this machine: {reason}.")
     prepared = run_folder(settings.paper, settings.scale) / "tasks" / config.task

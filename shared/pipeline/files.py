@@ -41,14 +41,6 @@ def link_pipeline(folder: Path) -> None:
     (folder / "dvc.yaml").symlink_to(Path("../../..") / PIPELINE)
 
 
-def split_name(name: str) -> tuple[str, str]:
-    """``paper.variant`` or ``paper.task`` to its two parts."""
-    paper, dot, rest = name.partition(".")
-    if not (paper and dot and rest):
-        raise ReplicationError(f"'{name}' is not of the form <paper>.<variant>, e.g. bahdanau.rnnsearch-50.")
-    return paper, rest
-
-
 def write_json(path: Path, value: Any) -> None:
     """Write ``value``; a reader sees the old file or the whole new one."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")

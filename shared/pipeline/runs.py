@@ -20,12 +20,12 @@ from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, lenders, load_params
-from shared.pipeline.files import run_folder, split_name, write_json
+from shared.pipeline.files import run_folder, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
 from shared.pipeline.stages import prepared_folder, prepared_for
 from shared.records import read_if_whole, read_record
-from shared.tasks.kinds import load_measures
+from shared.tasks.kinds import large_imports, load_measures, load_replication
 from shared.tasks.settings import RunConfig, check_model, trains_network
 from shared.training.pool import PRELOAD, Job, limit_threads, run_jobs
 from shared.training.processes import Group
@@ -89,8 +89,7 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
 
 def _opened(name: str, scale: str, seeds: Sequence[int] | None) -> tuple[ScaleFile, str, Any, tuple[int, ...]]:
     """Settings of the paper of ``<paper>.<variant>``, the variant, its checked settings, and those of its seeds."""
-    paper, variant = split_name(name)
-    settings = ScaleFile(paper, scale)
+    settings, variant = ScaleFile.named(name, scale)
     config = runnable(settings, variant)
     check_model(settings.models, config)
     return settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
@@ -112,9 +111,6 @@ def train_seed(
     Returns:
         why this machine cannot run the variant, if it cannot.
     """
-    from shared.tasks.kinds import load_replication
-    from shared.tasks.replication import runner_of
-
     settings, group, begin = ScaleFile(paper, scale), Group.here(), time.process_time()
     config = settings.run(variant, trial)
     if marks_of(settings, config, [seed])[seed] != mark:
@@ -124,7 +120,7 @@ def train_seed(
         )
     made_by = environment(settings.path.with_name("dvc.lock"))
     hashes = _fetched_hashes(settings, config.task)
-    runner, own = runner_of(load_replication(paper), config)
+    runner, own = load_runner(paper, config)
     if reason := runner.cannot_run(own):
         return reason
     if (last := folder / "checkpoints" / "last.ckpt").exists():  # from which training goes on
@@ -145,6 +141,14 @@ def train_seed(
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").glob("*.ckpt")), "finished": now(),
     })  # fmt: skip
     return None
+
+
+def load_runner(paper: str, config: RunConfig) -> tuple[Any, Any]:
+    """What trains and judges a variant, and the settings that it takes; this imports torch and Lightning."""
+    with large_imports():
+        from shared.tasks.replication import runner_of
+
+    return runner_of(load_replication(paper), config)
 
 
 def marks_of(settings: ScaleFile, config: RunConfig, seeds: Iterable[int]) -> dict[int, str]:
@@ -393,13 +397,10 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
         members: seeds.
     """
     begin = time.process_time()
-    from shared.tasks.kinds import load_replication
-    from shared.tasks.replication import runner_of
-
     settings = ScaleFile(paper, scale)
     config = settings.run(variant)
     load_measures(settings.kind)
-    runner, own = runner_of(load_replication(paper), config)
+    runner, own = load_runner(paper, config)
     folder, prepared = settings.folder(variant), prepared_for(settings, config, members[0])
     trained = [folder / "train" / f"seed{seed}" for seed in members]
     for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:

@@ -11,7 +11,7 @@ from shared.config import check_name
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import made_anew, run_folder, split_name, write_json
+from shared.pipeline.files import made_anew, run_folder, write_json
 from shared.pipeline.processes import alone
 from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
@@ -35,16 +35,15 @@ def fetch_stage(name: str, scale: str) -> None:
     """Obtain the data set of ``<paper>.<task>`` and record its manifest as the stage's output."""
     from shared.data.fetch import fetch  # which takes half a second, and check imports this module
 
-    paper, task = split_name(name)
-    manifest = fetch(ScaleFile(paper, scale).dataset(task))
-    write_json(run_folder(paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
+    settings, task = ScaleFile.named(name, scale)
+    manifest = fetch(settings.dataset(task))
+    write_json(run_folder(settings.paper, scale) / "fetched" / f"{task}.json", manifest.model_dump(mode="json"))
 
 
 @alone("features")
 def features_stage(name: str, scale: str) -> None:
     """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
-    paper, task = split_name(name)
-    settings = ScaleFile(paper, scale)
+    settings, task = ScaleFile.named(name, scale)
     if task not in settings.features:
         raise ReplicationError(
             f"{name} has no images to encode; run 'python -m shared.pipeline prepare {name} --scale {scale}' at once."
@@ -55,7 +54,7 @@ def features_stage(name: str, scale: str) -> None:
             f"{settings.path}: tasks of kind '{settings.kind}' have no pictures to encode; take '{task}' out of "
             "'features'."
         )
-    final, corpus = run_folder(paper, scale) / "features" / task, settings.corpus(task)
+    final, corpus = run_folder(settings.paper, scale) / "features" / task, settings.corpus(task)
     dataset, _ = _fetched(corpus.dataset)
     with made_anew(final) as partial:
         record = kind.features(corpus, dataset, partial)
@@ -72,11 +71,10 @@ def prepare_stage(name: str, scale: str) -> None:
     """
     from shared.data.tokenizers import SPECIAL
 
-    paper, task = split_name(name)
-    settings = ScaleFile(paper, scale)
+    settings, task = ScaleFile.named(name, scale)
     corpus = settings.corpus(task)
     dataset, manifest = _fetched(corpus.dataset)
-    with made_anew(run_folder(paper, scale) / "tasks" / task) as partial:
+    with made_anew(run_folder(settings.paper, scale) / "tasks" / task) as partial:
         summary = part_of(settings.kind, "corpus").prepare(corpus, dataset, partial)
         for key, size in summary.items():
             if key.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):

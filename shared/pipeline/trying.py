@@ -25,14 +25,14 @@ from rich.text import Text
 
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
-from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, split_name, write_json, write_text
-from shared.pipeline.runs import check_weights, chosen_seeds, refusing_other_weights, runnable
+from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, write_json, write_text
+from shared.pipeline.runs import check_weights, chosen_seeds, load_runner, refusing_other_weights, runnable
 from shared.pipeline.stages import prepared_for
 from shared.records import read_record
 from shared.reports import document as doc
 from shared.reports.explorer import Attention, explorer_of
 from shared.reports.page import as_one_file, render
-from shared.tasks.kinds import large_imports, load_replication, open_data, part_of
+from shared.tasks.kinds import open_data, part_of
 from shared.tasks.settings import trains_network
 from shared.tasks.tried import UNSEEN, Floats, Pixels, Tried, Weights
 
@@ -91,10 +91,7 @@ def load_model(name: str, scale: str = "quick", seed: int | None = None) -> Trai
             f"The weights come with the project, which trained them at commit {about['git_commit'][:8]} "
             f"({about['finished'][:10]}) and rounded them to half precision; those that you train go first."
         )
-    with large_imports():
-        from shared.tasks.replication import runner_of
-    runner: Any
-    runner, config = runner_of(load_replication(settings.paper), config)
+    runner, config = load_runner(settings.paper, config)
     data = runner.open(config, prepared)
     check_weights(_weights(run, config))
     with refusing_other_weights(variant, [run]):
@@ -141,8 +138,8 @@ def publish_stage(name: str, scale: str, *, seed: int | None = None) -> None:
 
 def _network(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
     """The settings of the paper of ``<paper>.<variant>``, the variant, and its own settings if it trains a network."""
-    paper, variant = split_name(name)
-    settings = ScaleFile(paper, scale)
+    settings, variant = ScaleFile.named(name, scale)
+    paper = settings.paper
     if variant in settings.left_out:
         scales = sorted(scales_of(paper), key=lambda each: each not in ("quick", "bench"))
         if others := [each for each in scales if variant in ScaleFile(paper, each).variants]:

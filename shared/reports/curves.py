@@ -145,10 +145,11 @@ class LearningCurves(OfPanels):
         for panel in panels(results, self.panels, others=not self.only):
             for curve in self.curves:
                 path = folder / f"training_{curve.metric}_{panel.name}{end}.png"
-                how = {"label": curve.label.format(token=token_of(panel.runs)), "diverging": self.diverging}
-                if found := training_curves(panel.runs, path, metric=curve.metric, **how):
+                label, diverging = curve.label.format(token=token_of(panel.runs)), self.diverging
+                found = training_curves(panel.runs, path, metric=curve.metric, label=label, diverging=diverging)
+                if found:
                     apart = (read_apart(run, metric=curve.metric, split="valid") for run in panel.runs)
-                    early = EARLY if self.diverging and any(apart) else ""
+                    early = EARLY if diverging and any(apart) else ""
                     said = ends("At the end of training", panel.runs, found)
                     figures.append(Figure(path, f"{said}{panel.title}. {curve.caption}: {SPREAD}{early}"))
         return figures

@@ -88,11 +88,11 @@ def paired_tests(decisions: Sequence[Decision], results: Results) -> list[Block]
             for seed, effect in zip(outcome.seeds, outcome.per_seed, strict=True):
                 check_paired(first.examples[seed], second.examples[seed], f"{second.variant}, seed {seed},")
                 sides = ([e["correct"] for e in run.examples[seed] if meets(e, row.where)] for run in (first, second))
-                test = mcnemar(*sides)
+                only_first, only_second, p = mcnemar(*sides)
                 rows.append([
                     decision.claim.id, f"{name_and_code(first.variant)} – {name_and_code(second.variant)}",
                     ", ".join(kept) or "all", str(seed), signed(row.sign * effect, DIGITS),
-                    f"{test.only_first}{SPACE}/{SPACE}{test.only_second}", p_text(test.p),
+                    f"{only_first}{SPACE}/{SPACE}{only_second}", p_text(p),
                 ])  # fmt: skip
     return [Heading("Paired tests"), Table(PAIRED, rows, "lllrrll"), Paragraph(PAIRED_EXPLAINED)] if rows else []
 
