@@ -111,9 +111,8 @@ def floor_check(comparison: Comparison, counts: Sequence[Learned], runs: Sequenc
 
 def is_missing(how: str, kind: str, verdict: str) -> bool:
     """Whether a verdict is that there is no effect that matters: that of a claim of equality is for it."""
-    return how in ("no effect that matters", "real but too small to matter") or (
-        kind == "equal" and verdict == "reproduced"
-    )
+    found_equal = kind == "equal" and verdict == "reproduced"
+    return found_equal or how in ("no effect that matters", "real but too small to matter")
 
 
 def best_value(metric: str, *, up: bool) -> float:
@@ -204,9 +203,8 @@ def tuning_check(
         lacks = "" if reached else f"it does not reach the {floor.published:g} of published systems"
     if not lacks:
         return Check("tuning", "yes", f"{side.variant} has the best of several values, and is good enough")
-    return Check(
-        "tuning", "no", f"{side.variant}: {lacks}", f"{side.variant} was not tuned as the paper's side deserves"
-    )
+    failed = f"{side.variant} was not tuned as the paper's side deserves"
+    return Check("tuning", "no", f"{side.variant}: {lacks}", failed)
 
 
 def gap_check(comparison: Comparison, verdict: str, runs: Sequence[RunResults]) -> Check:

@@ -167,9 +167,8 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
         replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})
         for run, label in ((left, "left"), (right, "right"))
     )
-    comparison = Sides(
-        kind="less", variants=("left", "right"), metric=name, relevant=1.0, where={"split": split or FIRST}
-    )
+    where = {"split": split or FIRST}
+    comparison = Sides(kind="less", variants=("left", "right"), metric=name, relevant=1.0, where=where)
     rng = generator(left.variant, right.variant, metric)
     try:
         found = effects(comparison, [ours, theirs], rng, RESAMPLES)

@@ -97,9 +97,8 @@ class RunResults:
     def is_trained_again(self) -> bool:
         """Whether a seed has been trained otherwise since it was judged; older records do not say what was judged."""
         judged = read_costs(self.folder).get("fingerprints", {})
-        return any(
-            judged.get(str(seed), run.get("fingerprint")) != run.get("fingerprint") for seed, run in self.runs.items()
-        )
+        today = {str(seed): run.get("fingerprint") for seed, run in self.runs.items()}
+        return any(judged.get(seed, mark) != mark for seed, mark in today.items())
 
     @cached_property
     def drawn_anew(self) -> bool:

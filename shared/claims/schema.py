@@ -202,9 +202,7 @@ def _claim(claim: Any, scale: str, path: Path) -> Any:
     if isinstance(own, dict):
         laid["primary"] = {"name": "primary"} | laid["primary"]
         if "relevant" not in laid["primary"]:
-            raise ReplicationError(
-                f"{where}: primary.relevant is missing; give the smallest effect that matters, in its unit."
-            )
+            raise ReplicationError(f"{where}: primary.relevant is missing; give the smallest effect that matters.")
     if isinstance(claim.get("parts"), list):
         laid["parts"] = [_part(part, scale, where) for part in claim["parts"]]
     if isinstance(said := claim.get("different_here"), dict):

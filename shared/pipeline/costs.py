@@ -258,21 +258,18 @@ def _recorded(settings: ScaleFile, variant: str, config: Any) -> tuple[list[Any]
     judged = [read_record(path, EVALUATE_AGAIN, JUDGED) for path in folder.glob(f"evaluation/{COSTS}")]
     packed = _packed(archive_of(settings.paper, settings.scale))
     for places in ((own, judged), (packed.get((variant, name), []) for name in ("run.json", COSTS))):
-        runs, judgements = (
-            [each for each in records if _is_alike(each.get("parameters"), config)] for records in places
-        )
+        runs, judgements = ([each for each in records if _is_alike(each, config)] for records in places)
         if runs and judgements:
             return runs, judgements
     return [], []
 
 
-def _is_alike(parameters: Any, config: Any) -> bool:
+def _is_alike(record: Any, config: Any) -> bool:
     """Whether a record is of the settings of today, whichever seeds these name; it may lack keys that are new."""
     try:
-        return bool(
-            type(config).model_validate(parameters | {"seeds": config.seeds}).model_dump() == config.model_dump()
-        )
-    except (ValidationError, TypeError):
+        recorded = type(config).model_validate(record["parameters"] | {"seeds": config.seeds})
+        return bool(recorded.model_dump() == config.model_dump())
+    except (ValidationError, TypeError, KeyError):
         return False
 
 

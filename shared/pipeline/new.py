@@ -52,16 +52,12 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
         ReplicationError: the name cannot be a Python package's, the folder exists, there is no template of this kind,
             or the working directory is no project. Nothing has been written then.
     """
-    if not (PARAMS.is_file() and REPLICATIONS.is_dir()):
-        raise ReplicationError(
-            f"{Path.cwd()} is no project: it lacks {PARAMS} or the folder {REPLICATIONS}; change to the project's root."
-        )
-    folder, test = REPLICATIONS / name, TESTS / f"test_{name}_model.py"
+    folder, test, papers = REPLICATIONS / name, TESTS / f"test_{name}_model.py", load_params().papers
     if not re.fullmatch(r"[a-z][a-z0-9_]{,99}", name) or keyword.iskeyword(name):
         raise ReplicationError(f"'{name}' cannot name a folder of code; use up to 100 of a-z, 0-9 and '_'.")
     kind = kind or "translation"
     check_name(kind, SHAPES, "there is no template of kind")
-    if folder.exists() or test.exists() or name in load_params().papers:
+    if folder.exists() or test.exists() or name in papers:
         raise ReplicationError(f"{test}, {folder} or its line in {PARAMS} exists; remove it, or choose another name.")
     listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
     with made_anew(folder) as partial:

@@ -132,14 +132,9 @@ def opened(archive: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(archive) as tar:
             yield tar
-    except (tarfile.TarError, lzma.LZMAError, EOFError):  # whose texts are of all compressions that there are
+    except (tarfile.TarError, lzma.LZMAError, EOFError, OSError):  # whose texts are of all compressions that there are
         raise ReplicationError(
-            f"{archive} is damaged: it is no .tar.xz archive, or is cut short; take it from git again, or delete it "
-            "and pack the runs anew."
-        ) from None
-    except OSError as error:
-        raise ReplicationError(
-            f"{archive} cannot be read ({error.strerror or error}); take it from git again."
+            f"{archive} is damaged: it cannot be read; take it from git again, or delete it and pack the runs anew."
         ) from None
 
 

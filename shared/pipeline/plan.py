@@ -97,13 +97,9 @@ def content(settings: ScaleFile) -> dict[str, Any]:
     claims = schema.load_claims(REPLICATIONS / settings.paper / "claims.yaml", settings.scale)
     decided = {claim.id: _decided(claims, claim, settings) for claim in claims.claims}
     names = sorted({name for part in decided.values() for name in part["variants"]})
-    search = load_found(settings)
-    return {
-        "rules": {**RULES},
-        "claims": decided,
-        "variants": {name: hash_of(_settings_of(settings, name)) for name in names},
-        "search": None if search is None else hash_of(search),
-    }
+    variants = {name: hash_of(_settings_of(settings, name)) for name in names}
+    searched = None if (search := load_found(settings)) is None else hash_of(search)
+    return {"rules": {**RULES}, "claims": decided, "variants": variants, "search": searched}
 
 
 def _settings_of(settings: ScaleFile, name: str) -> dict[str, Any]:
@@ -190,9 +186,8 @@ def _changed(claim: str, plan: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     different = [name for name in variants if plan["variants"].get(name) != now["variants"].get(name)]
     if all(then.get(part) == here[part] for part in ("design", "seeds")):  # they may have more, for other claims
         different = [name for name in different if name not in here["compared"]]
-    return [PARTS[part] for part in PARTS if then.get(part) != here.get(part)] + [
-        f"the settings of {name}" for name in different
-    ]
+    parts = [PARTS[part] for part in PARTS if then.get(part) != here.get(part)]
+    return parts + [f"the settings of {name}" for name in different]
 
 
 def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) -> dict[str, Any]:

@@ -67,24 +67,18 @@ def environment(lock: Path) -> dict[str, Any]:
     Args:
         lock: the ``dvc.lock`` of the run's paper and scale; it may not exist yet.
     """
-    return {
-        **revision(),
-        "dvc_lock_sha256": sha256_of([lock]) if lock.exists() else None,
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in PACKAGES},
-        **machine(),
-    }
+    versions = {"python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
+    locked = sha256_of([lock]) if lock.exists() else None
+    return {**revision(), "dvc_lock_sha256": locked, "versions": versions, **machine()}
 
 
 def machine() -> dict[str, Any]:
     """What the speed of a run depends on: the processor or GPU, and how many threads there are."""
     import torch
 
-    return {
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "cpu": _cpu(),
-        "threads": torch.get_num_threads(),
-    }
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {"device": device, "cpu": _cpu(), "threads": torch.get_num_threads()}
 
 
 def revision() -> dict[str, Any]:

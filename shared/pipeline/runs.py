@@ -405,10 +405,9 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
     trained = [folder / "train" / f"seed{seed}" for seed in members]
     for weights in [path for run in trained for path in sorted(run.glob("checkpoints/*.ckpt"))]:
         check_weights(weights)
+    out = folder / "evaluation" / label.replace(" ", "")
     with refusing_other_weights(variant, trained):
-        metrics = runner.evaluate(
-            own, prepared=prepared, trained=trained, out=folder / "evaluation" / label.replace(" ", "")
-        )
+        metrics = runner.evaluate(own, prepared=prepared, trained=trained, out=out)
     return Evaluated(
         {key: _rounded(value) for key, value in metrics.items()}, dict(runner.descriptions(own)),
         time.process_time() - begin, machine(),

@@ -6,8 +6,6 @@ test split is looked at.
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Discriminator, Field, Tag
 from rich.console import Console
 
+from shared.claims.results import read_curve
 from shared.claims.rules import PILOTS
 from shared.claims.words import number_of
 from shared.config import Strict, build, load_yaml, merge, near
@@ -310,22 +309,17 @@ def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]
         ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
         for trial in [each for each in trials if each.value == value]:
             run = read_record(trial.folder / "run.json", "run the search again", TRAINED)
-            with (trial.folder / "curve.csv").open(newline="") as file:
-                rows = [row for row in csv.DictReader(file) if (row["split"], row["metric"]) == ("valid", "loss")]
-            losses = [float(row["value"]) for row in rows]
-            diverged = run["stopped_because"].startswith(DIVERGED) or not math.isfinite(losses[-1])
-            ends[str(trial.seed)] = None if diverged else losses[-1]
-            lowest.append(None if diverged else min(losses))
+            losses = read_curve(trial.folder / "curve.csv", metric="loss", split="valid")  # those that are finite
+            diverged = run["stopped_because"].startswith(DIVERGED) or max(losses, default=-1) < run["updates"]
+            ends[str(trial.seed)] = None if diverged else losses[run["updates"]]
+            lowest.append(None if diverged else min(losses.values()))
             seconds += run["processor_seconds"]
         means = {"loss": _mean([*ends.values()]), "lowest": _mean(lowest)}
         values.append({"value": value, **means, "seeds": ends, "processor_seconds": round(seconds, 1)})
     learnt = [value for value in values if value["loss"] is not None]
-    return {
-        "trials": values,
-        "best": min(learnt, key=lambda value: value["loss"])["value"] if learnt else None,
-        "settings": search.digest(group, variant),
-        "code": hash_of(code_of(settings.kind, settings.paper, *lenders(settings.run(variant)))["train"]),
-    }
+    best = min(learnt, key=lambda value: value["loss"])["value"] if learnt else None
+    code = hash_of(code_of(settings.kind, settings.paper, *lenders(settings.run(variant)))["train"])
+    return {"trials": values, "best": best, "settings": search.digest(group, variant), "code": code}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -50,9 +50,8 @@ def model_page(
     for piece in pieces(tree, len(text.splitlines())):
         prose = f"{whole}<dl>{symbols}</dl>" if piece.name == BEGINNING else _prose(piece.docstring, letters)
         led = [(f"{path.name}, {case}", doc.relative(path, base)) for path, case in found.get(piece.name, ())]
-        parts.append(
-            doc.Part(piece.name, Markup(prose), _code(coloured, piece, letters), claims.get(piece.name, ()), led)
-        )
+        code = _code(coloured, piece, letters)
+        parts.append(doc.Part(piece.name, Markup(prose), code, claims.get(piece.name, ()), led))
     said = f"The model that trains: {link('model.py', doc.relative(source, base))}, from top to bottom."
     more = "A shape such as (B, D) says what its letters count when it is pointed at."
     title = " ".join(summary.split()).split(" (")[0]

@@ -66,9 +66,8 @@ class Findings:
 
 def claim_cards(found: Findings) -> dict[str, ScaleCard]:
     """What is said of every claim; pictures are drawn into the folder."""
-    return {
-        claim.id: _card(claim, entry, found) for claim, entry in zip(found.claims.claims, found.entries, strict=True)
-    }
+    pairs = zip(found.claims.claims, found.entries, strict=True)
+    return {claim.id: _card(claim, entry, found) for claim, entry in pairs}
 
 
 def whole_cards(found: Findings, cards: Mapping[str, ScaleCard]) -> list[doc.Block]:
@@ -93,12 +92,8 @@ def _card(claim: Claim, entry: Entry, found: Findings) -> ScaleCard:
         said.append(doc.Figure(path, say("seeds", claim=claim, lead=lead, failed=failed), say("seen", lead=lead)))
     if points := _points(claim, entry, found):
         said.append(doc.Bullets(points))
-    return ScaleCard(
-        intro=[quoted, doc.Paragraph(say("in_paper", claim=claim))],
-        evidence=said,
-        exhibits=found.exhibits.get(claim.id, ()),
-        decided=[] if lead is None else _decided(claim, entry, found),
-    )
+    intro, exhibits = [quoted, doc.Paragraph(say("in_paper", claim=claim))], found.exhibits.get(claim.id, ())
+    return ScaleCard(intro, said, exhibits, [] if lead is None else _decided(claim, entry, found))
 
 
 def unlearned(lead: Entry, found: Findings) -> set[int]:
@@ -171,9 +166,8 @@ def comparison_tables(claim: Claim, entry: Entry, results: Results) -> list[doc.
         for variant in lead["variants"]:
             numbers = [results[variant].metrics.get(seed, {}).get(primary.metric, math.nan) for seed in seeds]
             values = [verdicts.value_text(primary.metric, value) if math.isfinite(value) else "–" for value in numbers]
-            of_seeds.append(
-                [f"{name_and_code(variant)}, {verdicts.compared_titles(primary, lead['token'])[0]}", *values]
-            )
+            title = verdicts.compared_titles(primary, lead["token"])[0]
+            of_seeds.append([f"{name_and_code(variant)}, {title}", *values])
     if seeds:
         blocks.append(doc.Table(("Effect of seed", *map(str, seeds)), of_seeds, "t" + "r" * len(seeds)))
     return blocks

@@ -184,9 +184,7 @@ class Heat(Figure):
         shares = [sum(of.shades[at] for at in of.marked) / (sum(of.shades) or 1.0) for of in self.lines if of.marked]
         if shares:
             return f"On the mean {100 * statistics.fmean(shares):.0f} % of the weight lies on the underlined words. "
-        most = dict.fromkeys(
-            line.words[max(range(len(line.words)), key=line.shades.__getitem__)] for line in self.lines
-        )
+        most = dict.fromkeys(line.words[line.shades.index(max(line.shades))] for line in self.lines)
         return f"Most weight has {', '.join(f'“{word}”' for word in most)}. "
 
 

@@ -70,10 +70,8 @@ def render(blocks: Sequence[Block], form: Form, *, title: str, folder: Path, pla
     Raises:
         ValueError: two cards or sections have the same id.
     """
-    template = _environment(form).get_template(f"page.{form}.j2")
-    text = template.render(
-        blocks=blocks, title=title, folder=folder, place=place or Place(), contents=_contents(blocks)
-    )
+    template, contents = _environment(form).get_template(f"page.{form}.j2"), _contents(blocks)
+    text = template.render(blocks=blocks, title=title, folder=folder, place=place or Place(), contents=contents)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -240,9 +238,8 @@ def write_part(part: ScalePart, folder: Path) -> None:
         if isinstance(value, Path):
             return {PATH: Path(os.path.relpath(value, folder)).as_posix()}
         if is_dataclass(value):
-            return {KIND: type(value).__name__} | {
-                each.name: plain(getattr(value, each.name)) for each in fields(value)
-            }
+            inside = {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+            return {KIND: type(value).__name__} | inside
         if isinstance(value, Mapping):
             return {key: plain(each) for key, each in value.items()}
         if isinstance(value, (set, frozenset)):

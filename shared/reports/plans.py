@@ -149,6 +149,5 @@ def standing(results: Results, stale: Sequence[str]) -> list[Block]:
         for what, (variants, said) in found.items()
         if variants
     ]
-    return warnings or [
-        Paragraph(f"{strong('✔ Current:')} all runs are of committed code, with the settings of today.")
-    ]
+    current = f"{strong('✔ Current:')} all runs are of committed code, with the settings of today."
+    return warnings or [Paragraph(current)]

@@ -178,9 +178,8 @@ def _grid(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]
 
 def _aside(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
     """The claims that did not hold, how to run the project, and a picture of attention."""
-    parts = (
-        read_part(report.folder) for paper in papers for report in paper.reports if (report.folder / DATA).exists()
-    )
+    folders = (report.folder for paper in papers for report in paper.reports)
+    parts = (read_part(folder) for folder in folders if (folder / DATA).exists())
     exhibits = (block for part in parts for card in part.cards.values() for block in card.exhibits)
     picture = next((block for block in exhibits if isinstance(block, Explored)), None)
     shown = [doc.Figure(picture.path, picture.caption, picture.seen)] if picture else []

@@ -108,13 +108,9 @@ def claim_row(entry: Entry, page: str = "") -> list[str]:
         page: with the claim's card; by default the same.
     """
     warned = entry["verdict"] == "reproduced" and 2 * entry["agreeing"] < entry["supporting"]
-    return [
-        link(entry["id"], f"{page}#{entry['id']}"),
-        doc.sentence(in_short(entry)),
-        verdict_text(entry),
-        found_text(entry),
-        "; ".join(filter(None, [evidence_text(entry), attempts_text(entry), supporting_text(entry) if warned else ""])),
-    ]
+    named, words = link(entry["id"], f"{page}#{entry['id']}"), doc.sentence(in_short(entry))
+    strength = [evidence_text(entry), attempts_text(entry), supporting_text(entry) if warned else ""]
+    return [named, words, verdict_text(entry), found_text(entry), "; ".join(filter(None, strength))]
 
 
 def verdict_text(entry: Entry) -> str:

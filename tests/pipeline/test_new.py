@@ -104,7 +104,7 @@ def test_what_cannot_be_made_is_refused_and_nothing_is_written(name, kind, param
 
 def test_a_folder_that_is_no_project_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert_refused(r"is no project: it lacks params\.yaml or the folder replications", new_replication, "fresh")
+    assert_refused(r"params\.yaml does not exist; check the path, or run from", new_replication, "fresh")
     assert list(tmp_path.iterdir()) == []
 
 
