@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -125,12 +124,9 @@ class Claim(Strict):
         """Why nothing decides the claim at ``scale``; None where something does."""
         return self.not_decided.get(scale, self.not_decided.get(ALL))
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> list[Row]:
         """Everything that is computed for the claim, what decides it first."""
-        if self.primary is not None:
-            yield self.primary
-        yield from self.identities
-        yield from self.supporting
+        return [*([self.primary] if self.primary else ()), *self.identities, *self.supporting]
 
 
 def _mistake(row: Comparison, *, decides: bool) -> str | None:

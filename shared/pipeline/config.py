@@ -205,8 +205,7 @@ class ScaleFile:
     """
 
     def __init__(self, paper: str, scale: str) -> None:
-        if scale not in SCALES:
-            raise ReplicationError(f"there is no scale '{scale}'; choose {', '.join(SCALES)}.")
+        check_name(scale, SCALES, "there is no scale")
         folder = paper_folder(paper)
         self.paper, self.scale = paper, scale
         self.path, self.variants_path = folder / scale / "params.yaml", folder / "variants.yaml"

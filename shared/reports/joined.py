@@ -300,12 +300,10 @@ def _folded(paper: Replicated, led: Mapping[str, ScalePart]) -> list[doc.Block]:
     blocks: list[doc.Block] = []
     plans: dict[str, list[doc.Block]] = {scale: [*part.standing] for scale, part in led.items()}
     for title, found in {**sections, "Plans, and whether the runs are of today": plans}.items():
-        alike = all(each == next(iter(found.values())) for each in found.values())
-        inside: list[doc.Block] = []
+        first, *others = found.values()
+        apart: list[doc.Block] = []
         for scale, each in found.items():
-            if not alike:
-                inside.append(doc.Heading(f"{scale.capitalize()} scale", level=3))
-            if not (alike and inside):
-                inside += each
-        blocks.append(doc.Details(title, inside, section=True))
+            apart += [doc.Heading(f"{scale.capitalize()} scale", level=3), *each]
+        alike = all(each == first for each in others)
+        blocks.append(doc.Details(title, first if alike else apart, section=True))
     return blocks

@@ -70,7 +70,8 @@ def with_mathematics(text: str, words: Callable[[str], str] = escape) -> str:
         end = _end_of_run(tokens, at)
         run = tokens[at:end]
         if any(each.is_strong for each in run):
-            html, plain = html + words(plain) + mathml(run), ""
+            formula, _ = _row([each for each in run if each.kind != "space"], 0)
+            html, plain = f"{html}{words(plain)}<math>{formula}</math>", ""
         else:
             end = max(end, at + 1)
             plain += "".join(each.text for each in tokens[at:end])
@@ -97,12 +98,6 @@ def _end_of_run(tokens: Sequence[Token], start: int) -> int:
         if not depth and ends_well:
             end = place + 1
     return end
-
-
-def mathml(run: Sequence[Token]) -> str:
-    """A formula as MathML."""
-    content, _ = _row([each for each in run if each.kind != "space"], 0)
-    return f"<math>{content}</math>"
 
 
 def _row(tokens: Sequence[Token], at: int) -> tuple[str, int]:

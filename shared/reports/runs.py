@@ -125,9 +125,8 @@ def score_tables(runs: Sequence[RunResults], split: str = "") -> list[doc.Block]
 
 
 def _scores(runs: Sequence[RunResults], metrics: Sequence[str], split: str, first: bool) -> doc.Table:
-    columns: list[Column] = [
-        (f"Variant, split {split}" if split else "Variant", "l", [name_and_code(run.variant) for run in runs])
-    ]
+    head = f"Variant, split {split}" if split else "Variant"
+    columns: list[Column] = [(head, "l", [name_and_code(run.variant) for run in runs])]
     for title, key in (("Parameters", "parameter_count"), ("Updates", "updates")) if first else ():
         columns.append((title, "r", [plain(mean_of(run, key), 0) for run in runs]))
     for metric in metrics:
