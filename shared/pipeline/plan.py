@@ -15,7 +15,6 @@ from typing import Any
 
 from shared.claims import rules, schema
 from shared.claims.attempts import Ledger, read_ledger
-from shared.claims.rules import CONFIRMING
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import REPLICATIONS, write_json
@@ -105,7 +104,7 @@ def content(settings: ScaleFile) -> dict[str, Any]:
 def _settings_of(settings: ScaleFile, name: str) -> dict[str, Any]:
     """All settings of a variant, but for the seeds that are to confirm a verdict."""
     dumped = settings.run(name).model_dump(mode="json")
-    return dumped | {"seeds": [seed for seed in dumped["seeds"] if seed < CONFIRMING]}
+    return dumped | {"seeds": [seed for seed in dumped["seeds"] if seed < rules.CONFIRMING]}
 
 
 def with_history(
@@ -137,7 +136,7 @@ def with_history(
 
 def draw_seeds(commit: str) -> list[int]:
     """The seeds that are to confirm the verdicts on claims: nobody can choose them, for their plan's commit does."""
-    return sorted(random.Random(commit).sample(range(CONFIRMING, 10 * CONFIRMING), rules.FEWEST_SEEDS))
+    return sorted(random.Random(commit).sample(range(rules.CONFIRMING, 10 * rules.CONFIRMING), rules.FEWEST_SEEDS))
 
 
 def confirming(plan: Mapping[str, Any] | None) -> dict[str, list[int]]:
@@ -209,7 +208,7 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     rows = [row.model_dump(mode="json", exclude={*SAID, "name", "doubled", "learned"}) for row in deciding]
     own = {"further": hash_of(further)} if further else {}
     design = hash_of([rows, written, models])[:16]
-    paired = [seed for seed in settings.paired(compared) if seed < CONFIRMING]
+    paired = [seed for seed in settings.paired(compared) if seed < rules.CONFIRMING]
     return {
         "decided by": decided_by, "floor": hash_of(written), "variants": names, "design": design, **own,
         "compared": compared, "seeds": paired,

@@ -27,7 +27,6 @@ from shared.records import read_record
 from shared.reports import verdicts
 from shared.reports.document import plain_text, sentence
 from shared.reports.paper import Paper
-from shared.reports.verdicts import say
 from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
@@ -91,7 +90,7 @@ def show_claim(name: str, *, scale: str | None = None) -> None:
         kind = "Identity" if each["deciding"] else "Supporting comparison"
         if each["verdict"] != "not tested" and (each["kind"] == "exact" or not each["deciding"]):
             console.print(Text(f"{kind} '{each['name']}': {each['verdict']}; {verdicts.effect_text(each)}."))
-    console.print(f"The verdict. {say('verdict_rule')}")
+    console.print(f"The verdict. {verdicts.say('verdict_rule')}")
 
 
 def _reports_of(name: str) -> tuple[str, dict[str, Entry]]:

@@ -136,8 +136,7 @@ def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhib
     module = importlib.import_module(f"replications.{paper}.report")
     if not hasattr(module, "FIGURES"):
         raise ReplicationError(f"{file} does not define FIGURES; let it list what is shown.")
-    figures: Sequence[Exhibit | Shows] = module.FIGURES
-    return figures
+    return module.FIGURES
 
 
 def draw_exhibits(exhibits: Sequence[Shows], results: Results, folder: Path) -> dict[str, list[Block]]:

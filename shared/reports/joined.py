@@ -28,7 +28,6 @@ BASES = {
 }  # fmt: skip
 """What decides, and the kinds of evidence that come from it."""
 WARNING = "⚠"
-Blocks = Sequence[doc.Block]
 
 
 @dataclass(frozen=True)
@@ -122,11 +121,12 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
     led, explorer = _explored(parts)
     said = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
-    drawn: list[tuple[str, Blocks]] = [("", said), ("", [doc.Drawing(facts.diagram.svg())])] if facts.diagram else []
+    if facts.diagram:
+        said = [doc.Columns([("", said), ("", [doc.Drawing(facts.diagram.svg())])], first=1.6)]
     top = [
         doc.Heading(f"{facts.title}, replicated", level=1),
         doc.Paragraph(say("citation", paper=facts)),
-        *([doc.Columns(drawn, first=1.6)] if drawn else said),
+        *said,
         *_verdicts(paper),
         *_effects(paper),
         doc.Heading("Claim by claim"),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -49,11 +48,10 @@ def load_names(paper: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     names = build(Names, load_yaml(path), where=str(path)).root
-    variants_of = cache(lambda path: load_yaml(path)["variants"])
     for name in names:
         other, _, variant = name.rpartition("/")  # such as bahdanau/rnnsearch, of another paper
         there = (paper.parent / other if other else paper) / "variants.yaml"
-        if variant not in (variants := variants_of(there)):
+        if variant not in (variants := load_yaml(there)["variants"]):
             raise ReplicationError(f"{path}: {there} has no variant '{variant}'{near(variant, variants)}.")
     return names
 

@@ -263,7 +263,6 @@ def read_part(folder: Path) -> ScalePart:
         return KINDS[value.pop(KIND)](**value) if KIND in value else value
 
     try:
-        part: ScalePart = json.loads((folder / DATA).read_text(encoding="utf-8"), object_hook=whole)
+        return json.loads((folder / DATA).read_text(encoding="utf-8"), object_hook=whole)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ReplicationError(f"{folder / DATA} cannot be read ({error}); run its report stage again.") from None
-    return part

@@ -15,10 +15,8 @@ from shared.claims.rules import SCALES, TESTS
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure
 from shared.records import read_json
+from shared.reports import annotated, verdicts
 from shared.reports import document as doc
-from shared.reports import verdicts
-from shared.reports.annotated import NAME as MODEL
-from shared.reports.annotated import model_page
 from shared.reports.document import code, hash_text, link, number, plain, strong
 from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
@@ -88,8 +86,8 @@ def write_papers(reports: Path, papers: Mapping[str, Paper], only: str | None = 
         if only in (None, name):
             near = [None if one is None else (one.title, one.page(each.folder)) for one in (before, after)]
             home = reports.parent / "replications" / name
-            two = [("The model, line by line", each.folder / MODEL), ("Notes on this replication", home / "README.md")]
-            links = [(words, doc.relative(path, each.folder)) for words, path in two]
+            notes = doc.relative(home / "README.md", each.folder)
+            links = [("The model, line by line", annotated.NAME), ("Notes on this replication", notes)]
             links += _documents(reports, each.folder)
             place = Place((("All papers", "../README.md"),), near[0], near[1], links)
             write_paper(each, papers[name], place)
@@ -104,13 +102,13 @@ def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[
     for claim in paper.claims:
         for part in facts.code.get(claim["id"], ()):
             of_part[part].append((f"{verdicts.in_short(claim)} ({claim['verdict']})", f"index.html#{claim['id']}"))
-    blocks = model_page(source, source.parents[2] / "tests", of_part, paper.folder)
+    blocks = annotated.model_page(source, source.parents[2] / "tests", of_part, paper.folder)
     if facts.diagram:
         blocks.insert(2, doc.Drawing(facts.diagram.svg()))
     trail = (("All papers", "../README.md"), (facts.short, "README.md"))
     place = Place(trail, more=links, contents=False)
     text = render(blocks, "html", title="The model", folder=paper.folder, place=place)
-    (paper.folder / MODEL).write_text(text, encoding="utf-8")
+    (paper.folder / annotated.NAME).write_text(text, encoding="utf-8")
 
 
 def _documents(reports: Path, base: Path) -> list[Target]:

@@ -16,7 +16,6 @@ from shared.claims import rules
 from shared.claims.attempts import can_decide
 from shared.claims.comparisons import Exact, Floor, Row
 from shared.claims.outcomes import SORTS, VERDICTS, better, disagree
-from shared.claims.rules import ALPHA, SCALES
 from shared.claims.words import number_of
 from shared.metrics.registry import known, measure
 from shared.records import read_json
@@ -26,13 +25,10 @@ from shared.reports.document import MINUS, SPACE, badge, link, number, plain, si
 from shared.reports.page import templates
 
 KINDS = {
-    "generated": "data generated for the purpose",
-    "own data": "data of a user's own",
-    "standard data": "standard data",
-    "paper's data": "the paper's own data",
-    "measured": "measurements of time, memory or error",
-    "identity": "identities of mathematics",
-}
+    "generated": "data generated for the purpose", "own data": "data of a user's own",
+    "standard data": "standard data", "paper's data": "the paper's own data",
+    "measured": "measurements of time, memory or error", "identity": "identities of mathematics",
+}  # fmt: skip
 """Kind of evidence to its name in sentences on the limits of verdicts; models are trained for all but the last two."""
 UNTESTED, OURS = "not tested", "claim of our own"
 MANY = {"identity": "identities", OURS: "claims of our own"}
@@ -177,7 +173,7 @@ def seeds_needed(outcome: Entry) -> int | None:
         return None
     test = min(("above", "below"), key=tests.get) if tests["matters"] else "below"
     p, at = max(1e-12, tests[test]), NormalDist().inv_cdf
-    wanted = at(1.0 - ALPHA / 2.0 * p / max(p, tests[f"{test}_holm"] or p))
+    wanted = at(1.0 - rules.ALPHA / 2.0 * p / max(p, tests[f"{test}_holm"] or p))
     return max(now + 1, math.ceil(now * (wanted / at(1.0 - p)) ** 2)) if p < 0.4 else None
 
 
@@ -314,5 +310,5 @@ def disagreement(entries: Sequence[Entry]) -> str | None:
     """A sentence, if decided verdicts on a claim differ between scales."""
     if not disagree(entries):
         return None
-    ordered = sorted(entries, key=lambda entry: SCALES.index(entry["scale"]))
+    ordered = sorted(entries, key=lambda entry: rules.SCALES.index(entry["scale"]))
     return say("disagreement", best=better(entries), entries=ordered)

@@ -13,10 +13,10 @@ from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
 from shared.pipeline.show import print_verdicts
 from shared.reports import figures
-from shared.reports.cards import Findings, claim_cards, whole_cards
 from shared.reports.document import Figure
 from shared.reports.joined import relative
 from shared.reports.page import render
+from shared.reports.report import Findings, claim_cards, whole_cards
 from shared.reports.verdicts import claim_row, effect_text, seeds_needed
 from tests.conftest import ROOT
 from tests.made_claims import REPLICATIONS, claim, compared, entry
