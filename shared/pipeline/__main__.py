@@ -9,15 +9,19 @@ import os
 import select
 import signal
 import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.claims.rules import SCALES
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.processes import end_with_dvc
 from shared.training.disk import disk_sentence
 
+EVERY = 0.5
+"""Seconds between two looks at the parent."""
 UNREAD = 128 + signal.SIGPIPE
 """The status of a command whose output nobody reads any more, as shells have it of programs that the signal ends."""
 
@@ -155,6 +159,35 @@ def _nobody_reads() -> bool:
     output = select.poll()
     output.register(sys.stdout.fileno(), 0)
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in output.poll(0))
+
+
+def end_with_dvc() -> None:
+    """Make this process end, as after SIGTERM, when DVC does; nothing happens where DVC has not started it."""
+    if "DVC_STAGE" in os.environ:
+        parent = os.getppid()
+        threading.Thread(target=_watch, args=(parent, _starter_of_shell(parent)), daemon=True).start()
+
+
+def _watch(parent: int, starter: int | None) -> None:
+    while os.getppid() == parent and (starter is None or _parent_of(parent) == starter):
+        time.sleep(EVERY)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _starter_of_shell(pid: int) -> int | None:
+    """The parent of ``sh -c command``, which DVC starts and some shells replace by the command; None if it is none."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:  # there is no /proc, or the process has ended
+        return None
+    return _parent_of(pid) if words[-2:-1] == [b"-c"] else None
+
+
+def _parent_of(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def parser() -> argparse.ArgumentParser:

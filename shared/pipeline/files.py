@@ -1,22 +1,32 @@
-"""Where the pipeline keeps what, and how it writes: a reader sees the old file or the whole new one."""
+"""Where the pipeline keeps what, and how it stays whole.
+
+A reader sees the old file or the whole new one, and a stage runs once at a time: unseen, it would spoil the next start.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import platform
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from shared.config import near
-from shared.data.storage import put_in_place
+from shared.data.storage import file_lock, put_in_place
 from shared.errors import ReplicationError
 from shared.tasks.kinds import papers
+from shared.training.processes import Group
 
 REPLICATIONS = Path("replications")
 PIPELINE = Path("shared/pipeline/templates/pipeline.yaml")
 """The one text of the pipeline."""
+LOCKS = Path("runs/.locks")
+Stage = Callable[..., None]
 
 
 def run_folder(paper: str, scale: str) -> Path:
@@ -85,3 +95,60 @@ def made_anew(final: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
         raise
     shutil.rmtree(old, ignore_errors=True)  # the new one is in place; if something stays, the next run says so
+
+
+def alone(results: str, *, waits: bool = False, shared: bool = False) -> Callable[[Stage], Stage]:
+    """Decorate a stage, a function of name, scale and perhaps more, which then runs once at a time for a name.
+
+    Args:
+        results: what the stage writes; stages that write into one place have the same.
+        waits: for the other process, instead of a refusal.
+        shared: whether torchrun's processes may do it together; the first of them keeps others out.
+
+    Raises:
+        ReplicationError: (the decorated stage) another process makes the same results.
+    """
+
+    def decorate(stage: Stage) -> Stage:
+        @functools.wraps(stage)
+        def once(name: str, scale: str, **options: Any) -> None:
+            group = Group.here()
+            if group.size > 1 and not shared:
+                raise ReplicationError(
+                    f"the {results} of {name} are made by one process, not by {group.size}; start it without torchrun."
+                )
+            with locked(f"{results} of {name} at {scale} scale", waits) if group.first else nullcontext():
+                stage(name, scale, **options)
+
+        return once
+
+    return decorate
+
+
+@contextmanager
+def locked(what: str, waits: bool = False) -> Iterator[None]:
+    """Hold a lock; the operating system releases it when the process ends for any reason.
+
+    Raises:
+        ReplicationError: another process holds it, and this one does not wait.
+    """
+
+    def refuse(file: IO[str]) -> None:
+        if not waits:
+            raise ReplicationError(f"the {what} are being made by {_holder(file)}; wait for its end, or end it first.")
+
+    with file_lock(LOCKS / what.replace(" ", "-").replace("/", "-"), refuse) as file:
+        file.truncate(0)
+        file.write(f"process {os.getpid()} on {platform.node()}")
+        file.flush()
+        yield
+
+
+def _holder(file: IO[str]) -> str:
+    """Who holds the lock. Who has just got it writes its number a moment later."""
+    for _ in range(20):
+        file.seek(0)
+        if said := file.read():
+            return said
+        time.sleep(0.05)
+    return "another process"

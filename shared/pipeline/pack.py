@@ -16,8 +16,7 @@ from shared.claims.results import COSTS
 from shared.claims.words import number_of
 from shared.data.archives import extract
 from shared.errors import ReplicationError
-from shared.pipeline.files import paper_folder, run_folder
-from shared.pipeline.processes import alone, locked
+from shared.pipeline.files import alone, locked, paper_folder, run_folder
 from shared.tasks.examples import write_lines
 
 RECORDS = ("run.json", "curve.csv")

@@ -8,8 +8,7 @@ from shared.claims.outcomes import Evidence
 from shared.claims.rules import TESTS
 from shared.data.cards import load_card
 from shared.pipeline.config import ScaleFile, load_params
-from shared.pipeline.files import REPLICATIONS, made_anew, paper_folder, run_folder, write_text
-from shared.pipeline.processes import alone
+from shared.pipeline.files import REPLICATIONS, alone, made_anew, paper_folder, run_folder, write_text
 from shared.records import read_record
 from shared.reports import document as doc
 from shared.reports.paper import Paper

@@ -20,8 +20,7 @@ from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES
 from shared.pipeline.code import code_of
 from shared.pipeline.config import ScaleFile, lenders, load_params
-from shared.pipeline.files import run_folder, write_json
-from shared.pipeline.processes import alone
+from shared.pipeline.files import alone, run_folder, write_json
 from shared.pipeline.provenance import environment, fingerprint, machine, now, peak_memory_mib
 from shared.pipeline.stages import prepared_folder, prepared_for
 from shared.records import read_if_whole, read_record

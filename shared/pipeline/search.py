@@ -22,9 +22,8 @@ from shared.data.cards import load_card
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
 from shared.pipeline.config import EMPTY, ScaleFile, Seeds, lenders
-from shared.pipeline.files import run_folder, write_json
+from shared.pipeline.files import alone, run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
-from shared.pipeline.processes import alone
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
 from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_seed
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage

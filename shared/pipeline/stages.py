@@ -11,8 +11,7 @@ from shared.config import check_name
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import made_anew, run_folder, write_json
-from shared.pipeline.processes import alone
+from shared.pipeline.files import alone, made_anew, run_folder, write_json
 from shared.pipeline.provenance import sha256_of
 from shared.records import read_if_whole
 from shared.tasks.kinds import part_of

@@ -120,7 +120,7 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
     """What the page of a paper shows at once, and the sections that it folds away."""
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
     led, explorer = _explored(parts)
-    said = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
+    said: list[doc.Block] = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
     if facts.diagram:
         said = [doc.Columns([("", said), ("", [doc.Drawing(facts.diagram.svg())])], first=1.6)]
     top = [

@@ -14,7 +14,7 @@ from tests.pipeline.scratch import ROOT
 
 STAGE = """
 import os, time
-from shared.pipeline.processes import end_with_dvc
+from shared.pipeline.__main__ import end_with_dvc
 end_with_dvc()
 print(os.getpid(), flush=True)
 time.sleep(60)

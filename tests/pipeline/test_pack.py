@@ -8,7 +8,7 @@ import pytest
 
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.processes import locked
+from shared.pipeline.files import locked
 from tests.pipeline.scratch import change_yaml
 from tests.pipeline.test_some_seeds import run
 from tests.pipeline.toys import SEEDS, SMOKE, contents, copy

@@ -17,7 +17,7 @@ import torch
 from torch.testing import assert_close
 
 from shared.errors import ReplicationError
-from shared.pipeline.processes import alone
+from shared.pipeline.files import alone
 from shared.tasks.language.streams import Stream
 from shared.training.checkpoints import load_checkpoint
 from shared.training.processes import Group
