@@ -137,6 +137,10 @@ class RunResults:
         """Path of a file that judging one seed has left, such as ``attention.npz`` (it may not exist)."""
         return self._place("evaluation", seed) / name
 
+    def attention(self, seed: int) -> Path:
+        """Path of the attention weights kept for figures of one seed (it may not exist)."""
+        return self.judged(seed, "attention.npz")
+
     def _place(self, stage: str, seed: int) -> Path:
         return self.folder / stage / ("ensemble" if self.members else f"seed{seed}")
 

@@ -103,7 +103,7 @@ def read_arrays(path: Path, *names: str) -> dict[str, NDArray[Any]]:
 def kept_of(results: Results, variant: str) -> list[dict[str, NDArray[Any]]]:
     """What the first seed of a variant has kept in its ``attention.npz``; [] if it was not run or does not attend."""
     run = results.get(variant)
-    return read_kept(run.judged(run.seeds[0], "attention.npz")) if run and run.seeds else []
+    return read_kept(run.attention(run.seeds[0])) if run and run.seeds else []
 
 
 def kept_alike(results: Results, variants: Sequence[str], names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:

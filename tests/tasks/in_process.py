@@ -110,5 +110,5 @@ def draw_kept(exhibit, folder, **sources):
     """What an exhibit draws into ``folder``, of variants by name and the path of what their first seed has kept."""
     results = {}
     for name, path in sources.items():
-        results[name] = SimpleNamespace(variant=name, seeds=(1,), judged=lambda *_, path=path: path)
+        results[name] = SimpleNamespace(variant=name, seeds=(1,), attention=lambda seed, path=path: path)
     return list(exhibit.draw(results, folder))
