@@ -431,14 +431,12 @@ def write_metrics(folder: Path, content: Mapping[str, Any]) -> None:
 def _without_weights(folder: Path, seeds: Sequence[int]) -> dict[int, dict[str, float]]:
     """The metrics of the seeds that were evaluated on another machine, whose weights have stayed there."""
     known = (read_if_whole(folder / "metrics.json", {"seeds": dict}) or {"seeds": {}})["seeds"]
-    return {
-        seed: known[str(seed)]
-        for seed in seeds
-        if str(seed) in known
-        and (folder / "evaluation" / f"seed{seed}").is_dir()
-        and (folder / "train" / f"seed{seed}" / "run.json").is_file()
-        and not (folder / "train" / f"seed{seed}" / "checkpoints").exists()
-    }
+    found = {}
+    for seed in [each for each in seeds if str(each) in known]:
+        judged, trained = folder / "evaluation" / f"seed{seed}", folder / "train" / f"seed{seed}"
+        if judged.is_dir() and (trained / "run.json").is_file() and not (trained / "checkpoints").exists():
+            found[seed] = known[str(seed)]
+    return found
 
 
 def judged_otherwise(folder: Path, config: Any) -> list[str]:

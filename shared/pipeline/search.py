@@ -142,15 +142,11 @@ class Search:
         """Every group that is trained with every variant of it."""
         return [(group, variant) for group in self.tried for variant in group.variants]
 
-    def same_pairs(self) -> list[tuple[Same, str, Tried]]:
+    def same_pairs(self) -> Iterator[tuple[Same, str, Tried]]:
         """Every group that is not trained, with each variant of it and each group of the variant that it goes with."""
-        return [
-            (same, variant, group)
-            for same in self.same
-            for group in self.tried
-            if same.same_as in group.variants
-            for variant in same.variants
-        ]
+        for same in self.same:
+            for group in [each for each in self.tried if same.same_as in each.variants]:
+                yield from ((same, variant, group) for variant in same.variants)
 
     def changes(self, group: Tried, variant: str, value: Value) -> dict[str, Any]:
         """What a trial changes in the settings; one whose gradient is not finite ends there and harms no other."""

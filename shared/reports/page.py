@@ -221,12 +221,8 @@ class ScalePart:
     rest: Sequence[Block] = field(default_factory=list)
 
 
-KINDS = {
-    name: kind
-    for module in (document, explorer)
-    for name, kind in vars(module).items()
-    if isinstance(kind, type) and is_dataclass(kind)
-} | {kind.__name__: kind for kind in (ScaleCard, ScalePart)}
+_NAMED = (*vars(document).values(), *vars(explorer).values(), ScaleCard, ScalePart)
+KINDS = {kind.__name__: kind for kind in _NAMED if isinstance(kind, type) and is_dataclass(kind)}
 KIND, PATH = "@", "@path"
 """Keys of objects that stand for a block, and for a path."""
 
