@@ -111,7 +111,7 @@ def _write_pages(found: Findings, part: ScalePart, paper: Paper, out_dir: Path) 
         doc.Paragraph(say("citation", paper=paper)),
         doc.Paragraph(say("one_scale", counts=verdicts.counts_by_sort(found.entries), paper=found.paper)),
         doc.Heading("Verdicts"),
-        doc.Table(COLUMNS, [verdicts.claim_row(entry) for entry in found.entries], ALIGN, True),
+        doc.Table(COLUMNS, [verdicts.claim_row(entry) for entry in found.entries], ALIGN),
         *part.standing,
         *whole_cards(found, part.cards),
         *part.rest,
