@@ -39,11 +39,11 @@ BUDGETS = {
     ("shared/claims",): (1549, 1350),
     ("shared/tasks",): (4706, 3600),
     ("shared/reports",): (2859, 1900),
-    ("shared/pipeline",): (3015, 1500),
+    ("shared/pipeline",): (3016, 1500),
     ("replications",): (5186, 3400),
     ("benchmarks",): (1158, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27253, 22000),
+    ("tests",): (27255, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -146,7 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = error if isinstance(error, ReplicationError) else disk_sentence(error)
         if sentence is None:
             raise
-        print(f"error: {sentence}", file=sys.stderr)
+        # A sentence may quote what people bring, which a terminal shall not obey.
+        shown = (each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in str(sentence))
+        print(f"error: {''.join(shown)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted; the same command continues.", file=sys.stderr)

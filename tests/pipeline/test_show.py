@@ -106,6 +106,8 @@ def test_a_claim_is_shown_with_its_verdicts_and_what_its_report_says(project):
 def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monkeypatch, capsys):
     assert main(["show", "B15-c1"]) == 2
     assert capsys.readouterr().err == "error: there is no claim 'B15-c1' (did you mean 'B15-C1'?).\n"
+    assert main(["show", "B15\x1b[2J\x9b"]) == 2
+    assert r"'B15\x1b[2J\x9b'" in capsys.readouterr().err  # a terminal would obey them
     assert main(["show", "nothing"]) == 2
     assert "there is no claim 'nothing'; there are A19-C1" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
