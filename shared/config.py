@@ -75,7 +75,7 @@ class _Loader(_SafeLoader):
 EXPONENT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 """What else than in YAML of 1.1 is a number, as its resolvers need it."""
 _Loader.add_implicit_resolver(*EXPONENT)
-MISREAD = re.compile(r"[-+]?(0[0-7]+|[1-9]\d*(:[0-5]?\d)+)")
+MISREAD = re.compile(r"[-+]?(0[0-7_]+|[1-9][\d_]*(:[0-5]?\d)+(\.[\d_]*)?)")
 """Scalars that this parser reads in base eight or sixty, and DVC in base ten or as text."""
 MOST_NESTED, MOST_VALUES = 50, 1_000_000
 """How deep a file may nest, and how many values it may have once its aliases are written out. The parser in C runs out
@@ -90,14 +90,14 @@ class _Collection:
         anchor: its name for aliases.
         before: values of the file before it.
         deepest: level that was reached within it.
-        keys: of a mapping, with their lines; None of a list.
+        keys: of a mapping, as they are read, with their lines; None of a list.
         parts: keys and values, or entries, so far.
     """
 
     anchor: str | None
     before: int
     deepest: int
-    keys: dict[tuple[str, str], int] | None
+    keys: dict[Any, int] | None
     parts: int = 0
 
 
@@ -126,7 +126,9 @@ def _mistake(text: str) -> str | None:
             inside[-1].parts += 1
             keys = inside[-1].keys if isinstance(event, yaml.ScalarEvent) and inside[-1].parts % 2 else None
             if keys is not None:
-                key = event.tag or resolve(yaml.ScalarNode, event.value, event.implicit), event.value
+                tag = event.tag or resolve(yaml.ScalarNode, event.value, event.implicit)
+                read = tag.endswith((":bool", ":int", ":float", ":null"))  # yes is true, and 1.0 is 1
+                key = yaml.load(event.value, _Loader) if read else event.value
                 if key in keys:
                     where = f"in line {keys[key]} and again in line {line}"
                     return f"the key '{event.value}' stands {where}; leave in one of them"
@@ -168,7 +170,7 @@ def load_yaml(path: Path) -> Any:
         said = " ".join(str(error).replace(' in "<unicode string>"', "").split())
         hint = "; indent by spaces, not tabs" * bool(re.search(r"(?m)^ *\t", path.read_text(encoding="utf-8")))
         raise ReplicationError(f"{path} is not valid YAML: {said}{hint}.") from None
-    except ValueError as error:  # such as an integer of thousands of digits
+    except (ValueError, LookupError, AttributeError) as error:  # an integer of thousands of digits, or !!bool x
         raise ReplicationError(f"{path} has a value that cannot be read ({str(error).partition(';')[0]}).") from None
     raise ReplicationError(f"{path}: {parsed}.")
 

@@ -30,7 +30,7 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (216, 130),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (218, 130),
     ("shared/data",): (3651, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
@@ -43,7 +43,7 @@ BUDGETS = {
     ("replications",): (5186, 3400),
     ("benchmarks",): (1158, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27255, 22000),
+    ("tests",): (27260, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",
