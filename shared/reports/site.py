@@ -381,4 +381,6 @@ def _replace_part(readme: Path, part: str) -> None:
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise ReplicationError(f"{readme} needs the lines '{BEGIN}' and '{END}', once each, in this order.")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n\n{part}\n{END}{after}", encoding="utf-8")
+    partial = readme.with_name(f".{readme.name}.partial")  # the rest was written by hand, and is nowhere else
+    partial.write_text(f"{before}{BEGIN}\n\n{part}\n{END}{after}", encoding="utf-8")
+    partial.replace(readme)
