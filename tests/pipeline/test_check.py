@@ -226,7 +226,7 @@ def test_a_misspelt_paper_gets_the_nearest_one(command, project, capsys):
 
 
 def test_a_scale_that_is_not_there_is_named(project):
-    assert_refused("choose smoke, quick, bench, paper_scale", ScaleFile, "bahdanau", "smok")
+    assert_refused(r"there is no scale 'smok' \(did you mean 'smoke'\?\)\.", ScaleFile, "bahdanau", "smok")
 
 
 def test_the_used_scale_alone_is_in_dvcs_sight(project):
