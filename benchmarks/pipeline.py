@@ -42,6 +42,9 @@ def papers(in_sight: tuple[str, ...] = ()) -> dict[str, Step]:
             name, origin = f"copy_{number}", there[number % len(there)]
             params = shutil.copytree(origin, folder / "replications" / name, symlinks=True) / "quick/params.yaml"
             params.write_text(params.read_text().replace(f"paper: {origin.name}\n", f"paper: {name}\n"))
+        listed = "".join(f"- {path.parent.name}\n" for path in (folder / "replications").glob("*/__init__.py"))
+        params = (folder / "params.yaml").read_text()
+        (folder / "params.yaml").write_text(params.partition("papers:")[0] + f"papers:\n{listed}")
         subprocess.run([sys.executable, "-m", "shared.pipeline", "use", "quick", *in_sight], cwd=folder, check=True)
         return folder
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from replications.show_attend_tell.figures import Overlays
-from replications.transformer.figures import maps_of_heads
+from replications.transformer import figures as transformer
 from replications.transformer_xl.texts import AttentionToText
 from shared.pipeline.trying import write_tried
 from shared.reports.document import Figure, Paragraph
@@ -44,7 +44,7 @@ def translation(folder):
         kept[name] = read_kept(folder / f"{name}.npz")
     write_heads(folder / "heads.npz", rows, 2, 3)
     stored = read_kept(folder / "heads.npz")
-    heads = [figure(folder, kind, maps_of_heads("base", stored, kind)) for kind in ("encoder", "cross")]
+    heads = [figure(folder, kind, transformer.maps_of_sentences("base", stored, kind)) for kind in ("encoder", "cross")]
     return [figure(folder, "both", maps_of_sentences(kept), "Both."), *heads]
 
 
