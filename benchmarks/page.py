@@ -45,8 +45,8 @@ def write(
             ]
         for comparison, label in axes.items():
             path = folder / "figures" / f"{name}_{comparison.replace(' ', '_')}.png"
-            _draw(record["comparisons"][comparison], path, label)
-            blocks.append(doc.Figure(path, f"{comparison.capitalize()}: time and memory against size."))
+            shown = _draw(record["comparisons"][comparison], path, label)
+            blocks.append(doc.Figure(path, f"{comparison.capitalize()}: {' and '.join(shown)} against size."))
         commit, torch = (record.get("git_commit") or "no commit")[:8], record["torch"]
         blocks.append(doc.Paragraph(f"{ages[name].capitalize()}, at {commit}, torch {torch}, {record['cpu']}."))
     write_page(blocks, folder, title=TITLE, place=Place((("All papers", "../README.md"),)))
@@ -58,11 +58,15 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[list[str]]:
         yield [name, plain(found["milliseconds"], 1), plain(found["ratio"], 2) + spread]
 
 
-def _draw(figures: Mapping[str, Any], path: Path, label: str) -> None:
+def _draw(figures: Mapping[str, Any], path: Path, label: str) -> list[str]:
+    """Draw what grows; a step that starts other processes does not grow itself, and their memory is not measured."""
     sizes = [float(size) for size in figures]
-    with panels_drawn(path, len(UNITS), height=2.6) as (_, panels):
-        for axes, (key, unit) in zip(panels, UNITS.items(), strict=True):
+    drawn = [key for key in UNITS if max(found[key] for found in figures.values()) >= 1]
+    with panels_drawn(path, len(drawn), height=2.6) as (_, panels):
+        for axes, key in zip(panels, drawn, strict=True):
+            unit = UNITS[key]
             axes.loglog(sizes, [found[key] for found in figures.values()], marker="o")
             axes.set(xlabel=label, ylabel=unit)
             place_ticks(axes, sizes, log=True)
             plain_powers(axes.yaxis)
+    return [{"milliseconds": "time", "megabytes": "memory"}[key] for key in drawn]

@@ -30,7 +30,7 @@ def scratch() -> Path:
 
 
 def papers(in_sight: tuple[str, ...] = ()) -> dict[str, Step]:
-    """`dvc status --with-deps` of one paper's report; DVC reads the quick pipelines that `use` has brought in sight."""
+    """What dvc status --with-deps takes for one paper's report; DVC reads the quick pipelines that are in its sight."""
 
     def project(count: int) -> Path:
         folder = scratch()
