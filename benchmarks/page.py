@@ -18,7 +18,7 @@ SAID = (
     "A ratio is to the first contender in the same turn: the median of all turns, and in brackets between which ratios "
     "half of them lie."
 )
-UNITS = {"milliseconds": "Processor milliseconds", "megabytes": "Megabytes at most"}
+UNITS = {"milliseconds": ("time", "Processor milliseconds"), "megabytes": ("memory", "Megabytes at most")}
 
 
 def write(
@@ -61,12 +61,11 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[list[str]]:
 def _draw(figures: Mapping[str, Any], path: Path, label: str) -> list[str]:
     """Draw what grows; a step that starts other processes does not grow itself, and their memory is not measured."""
     sizes = [float(size) for size in figures]
-    drawn = [key for key in UNITS if max(found[key] for found in figures.values()) >= 1]
+    drawn = {key: names for key, names in UNITS.items() if max(found[key] for found in figures.values()) >= 1}
     with panels_drawn(path, len(drawn), height=2.6) as (_, panels):
-        for axes, key in zip(panels, drawn, strict=True):
-            unit = UNITS[key]
+        for axes, (key, (_, unit)) in zip(panels, drawn.items(), strict=True):
             axes.loglog(sizes, [found[key] for found in figures.values()], marker="o")
             axes.set(xlabel=label, ylabel=unit)
             place_ticks(axes, sizes, log=True)
             plain_powers(axes.yaxis)
-    return [{"milliseconds": "time", "megabytes": "memory"}[key] for key in drawn]
+    return [word for word, _ in drawn.values()]
