@@ -48,8 +48,9 @@ def project(root, tmp_path, monkeypatch):
 
 def test_runs_that_git_keeps_or_that_were_unpacked_tell_what_more_of_them_cost(project):
     packed = estimate(settings := ScaleFile("bahdanau", "bench"), VARIANT)
-    assert (packed.parameters, packed.seeds, packed.judged, packed.missing) == (2363072, 5, 5, "")
-    assert packed.source.startswith("those of 5 finished runs")
+    runs = len(settings.variants[VARIANT].seeds)
+    assert (packed.parameters, packed.seeds, packed.judged, packed.missing) == (2363072, runs, runs, "")
+    assert packed.source.startswith(f"those of {runs} finished runs")
     assert min(packed.training, packed.judging, packed.memory) > 0
     assert main(["unpack", "bahdanau", "--scale", "bench"]) == 0
     (project / "runs/bench/bahdanau.tar.xz").unlink()
