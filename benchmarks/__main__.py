@@ -18,6 +18,7 @@ import ctypes
 import importlib
 import json
 import os
+import resource
 import statistics
 import time
 from collections.abc import Mapping
@@ -37,6 +38,8 @@ NAMES = sorted(path.stem for path in HERE.glob("*.py") if "\nCOMPARISONS" in pat
 LEAST = 7
 """Turns; with fewer, a median and quartiles say little."""
 UNMEASURED = "not measured"
+STARTED = 3
+"""How a copy of this process ends whose step has started other processes."""
 
 
 def measure(contenders: Mapping[str, Step], turns: int) -> dict[str, dict[str, float]]:
@@ -64,14 +67,19 @@ def processor_seconds() -> float:
 
 
 def peaks(contenders: Mapping[str, Step]) -> dict[str, float]:
-    """Megabytes by which copies of this process grow while each makes one step, before this one has made any."""
+    """Megabytes by which copies of this process grow while each makes one step, before this one has made any.
+
+    {} where a step starts other processes, whose memory this does not tell.
+    """
     found = {}
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # or a step is given memory that this process has freed and still holds
     for name, step in {"nothing": lambda: None, **contenders}.items():
         if not (child := os.fork()):
             step()
-            os._exit(0)
+            os._exit(STARTED if resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss else 0)
         _, status, used = os.wait4(child, 0)
+        if os.waitstatus_to_exitcode(status) == STARTED:
+            return {}
         assert status == 0, f"a copy of this process failed at {name}"
         found[name] = used.ru_maxrss / 1024
     return {name: round(found[name] - found["nothing"], 1) for name in contenders}

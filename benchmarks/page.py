@@ -59,9 +59,9 @@ def _rows(figures: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _draw(figures: Mapping[str, Any], path: Path, label: str) -> list[str]:
-    """Draw what grows; a step that starts other processes does not grow itself, and their memory is not measured."""
+    """Draw what was measured of each size, and name it."""
     sizes = [float(size) for size in figures]
-    drawn = {key: names for key, names in UNITS.items() if max(found[key] for found in figures.values()) >= 1}
+    drawn = {key: names for key, names in UNITS.items() if all(key in found for found in figures.values())}
     with panels_drawn(path, len(drawn), height=2.6) as (_, panels):
         for axes, (key, (_, unit)) in zip(panels, drawn.items(), strict=True):
             axes.loglog(sizes, [found[key] for found in figures.values()], marker="o")

@@ -41,9 +41,9 @@ BUDGETS = {
     ("shared/reports",): (2861, 1900),
     ("shared/pipeline",): (3016, 1500),
     ("replications",): (5186, 3400),
-    ("benchmarks",): (1163, 700),
+    ("benchmarks",): (1167, 700),
     ("replicate.py",): (191, 120),
-    ("tests",): (27260, 22000),
+    ("tests",): (27263, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

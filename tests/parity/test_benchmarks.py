@@ -1,12 +1,13 @@
 """The harness of the benchmarks: what it lists, and what it writes about contenders that take turns."""
 
 import json
+import subprocess
 import sys
 
 import pytest
 
 from benchmarks import bahdanau, growth, page
-from benchmarks.__main__ import NAMES, age, code_of, main, measure
+from benchmarks.__main__ import NAMES, age, code_of, main, measure, peaks
 
 
 def test_ratios_are_those_of_the_processor_time():
@@ -51,6 +52,7 @@ def test_memory_is_that_of_a_step_alone_and_the_page_shows_how_it_grows(monkeypa
     main()
     record = json.loads((tmp_path / "growth.json").read_text())
     assert 24 < record["comparisons"]["training"]["28"]["megabytes"] < 36
+    assert peaks(sizes | {"another process": lambda: subprocess.run(["true"], check=True)}) == {}
     page.write({"growth": growth}, {"growth": record}, {"growth": age("growth", tmp_path)}, tmp_path)
     shown = (tmp_path / "speed" / "README.md").read_text()
     assert "figures/growth_training.png" in shown
