@@ -231,35 +231,34 @@ def relative(entry: Entry, unit: str = "relevant") -> Effect | None:
 
 
 def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: Mapping[str, Sequence[str]]) -> doc.Card:
-    """A claim with its evidence at every scale side by side; how it was decided, and further figures, are folded."""
+    """A claim with its better evidence; how it was decided, further figures and the other scales are folded."""
     name = claim["id"]
-    tested = paper.tested(name) or [claim]
-    cards = [(entry, led[entry["scale"]].cards[name]) for entry in tested]
-    exhibits = [block for _, card in cards for block in card.exhibits]
-    columns = [(_headed(entry, len(cards) > 1), card.evidence) for entry, card in cards]
-    if len(cards) == 1:  # there is room for pictures beside words
-        drawn: list[doc.Block] = [each for each in cards[0][1].evidence if isinstance(each, doc.Figure)]
-        columns = [(columns[0][0], [block for block in cards[0][1].evidence if block not in drawn])]
-        drawn += [exhibits.pop(0)] if exhibits and isinstance(exhibits[0], doc.Figure) else []
-        columns += [("", drawn)] if drawn else []
-    said: list[doc.Block] = [*cards[0][1].intro, doc.Columns(columns)]
+    first, *others = paper.tested(name) or [claim]
+    card = led[first["scale"]].cards[name]
+    drawn: list[doc.Block] = [each for each in card.evidence if isinstance(each, doc.Figure)]
+    words, exhibits = [block for block in card.evidence if block not in drawn], [*card.exhibits]
+    drawn += [exhibits.pop(0)] if exhibits and isinstance(exhibits[0], doc.Figure) else []
+    columns = [(_headed(first, claim), words), *[("", drawn)] * bool(drawn)]
+    said: list[doc.Block] = [*card.intro, doc.Columns(columns)]
     if names := code.get(name):
         said.append(doc.Paragraph(say("parts_of_code", names=names)))
     if exhibits:
         said.append(doc.Details(say("further", blocks=exhibits), exhibits))
-    for entry, card in cards:
-        if card.decided:
-            at = f", {entry['scale']} scale" if len(cards) > 1 else ""
-            said.append(doc.Details(f"How it was decided{at}", card.decided))
+    if card.decided:
+        said.append(doc.Details("How it was decided", card.decided))
+    for entry in others:
+        of, found = led[entry["scale"]].cards[name], f"{entry['verdict']}, {verdicts.found_text(entry)}"
+        title = f"At {scale_name(entry['scale'])}: {doc.SYMBOLS[entry['verdict']]} {found}"
+        said.append(doc.Details(title, [*of.evidence, *of.exhibits, *of.decided]))
     return doc.Card(name, claim["verdict"], claim["how"], doc.sentence(verdicts.in_short(claim)), said)
 
 
-def _headed(entry: Entry, several: bool) -> str:
-    """What stands above a scale's evidence; its verdict only beside others, as the card has it, too."""
+def _headed(entry: Entry, claim: Entry) -> str:
+    """What stands above a scale's evidence; its verdict where the card has another one, of all scales."""
     if entry["lead"] is None:
         return ""
     named = strong(f"At {scale_name(entry['scale'])}")
-    return f"{named} {verdicts.verdict_text(entry)}" if several else named
+    return named if entry["verdict"] == claim["verdict"] else f"{named} {verdicts.verdict_text(entry)}"
 
 
 def _explored(parts: Mapping[str, ScalePart]) -> tuple[dict[str, ScalePart], list[doc.Block]]:

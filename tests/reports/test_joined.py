@@ -65,9 +65,9 @@ def test_the_total_comes_first_then_what_failed_and_what_is_open_in_words(page):
 
 def test_a_card_has_the_evidence_of_every_scale_that_has_any_the_better_first(page):
     both, alone = card(page, "T99-C2"), card(page, "T99-C4")
-    assert both.index("**At bench scale** ✔ **reproduced**") < both.index("**At quick scale** ✘ **contradicted**")
+    assert both.index("**At bench scale** ✔ **reproduced**") < both.index("<summary>At quick scale: ✘ contradicted, ")
     assert both.count("**In the paper**") == 1
-    assert "How it was decided, quick scale" in both
+    assert both.count("How it was decided") == 1
     assert "bench" not in alone
     assert alone.count("How it was decided") == 1
 
@@ -190,7 +190,7 @@ def test_folded_sections_open_from_the_contents_and_paper_leaves_them_out(opened
         page.locator(".contents a[href='#cost-of-training']").click()
         assert section.locator("table").first.is_visible()
     columns = page.locator("#T99-C2 .columns").evaluate("each => getComputedStyle(each).gridTemplateColumns.split(' ')")
-    assert len(columns) == 2, "the scales stand side by side on paper, too"
+    assert len(columns) == 2, "pictures stand beside words on paper, too"
 
 
 NUMBERS = ["−1.25×10⁻⁵ nats", "+2.0×10⁹", "–", "< 0.001", "12,500 [12,000, 13,000]", "−3", "0.5 ± 0.1"]
