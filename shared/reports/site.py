@@ -141,14 +141,14 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Paragraph(say("what_this_is", count=len(papers), totals=totals(claims))),
         doc.Paragraph(f"{verdicts.counts_by_sort(claims)} {say('sorts')}"),
         doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
-        doc.Heading("All claims"),
-        doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
-        doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", ("Paper", "Verdict", "Evidence", "Scale")),
-        doc.Paragraph(say("downloads")),
         *_folded(beside_the_papers(papers, folder)),
         *_folded(across_papers([report for paper in papers for report in paper.reports], folder)),
         *_folded(attentions(facts, folder)),
         doc.Details("How a verdict comes about", [doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")])], True),
+        doc.Heading("All claims"),
+        doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
+        doc.Table(("Paper", *COLUMNS, "Scale"), rows, f"l{ALIGN}l", ("Paper", "Verdict", "Evidence", "Scale")),
+        doc.Paragraph(say("downloads")),
         *_made(claims),
     ]
 
