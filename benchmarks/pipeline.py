@@ -12,7 +12,6 @@ from pathlib import Path
 
 from benchmarks.steps import Step
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 from shared.reports.report import write_report
 from shared.tasks.kinds import load_measures
 from shared.tasks.translation.report import REPORT, ScoresByLength
@@ -64,7 +63,7 @@ def seeds() -> dict[str, Step]:
 
     def report(count: int) -> Step:
         runs = build(folder / "runs" / str(count), seeds=range(1, count + 1), examples=60)
-        evidence, shown = dict.fromkeys(TRANSLATORS, "generated"), [Shows(ScoresByLength()), Shows(LearningCurves())]
+        evidence, shown = dict.fromkeys(TRANSLATORS, "generated"), [ScoresByLength(), LearningCurves()]
         return partial(write_report, paper, runs, folder / "reports" / str(count), scale="quick", figures=shown,
                        kind=REPORT, evidence=evidence)  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from shared.reports.curves import LearningCurves
 from shared.reports.document import Figure, extremes
-from shared.reports.exhibits import OfVariants, Results, Shows
+from shared.reports.exhibits import OfVariants, Results
 from shared.reports.figures import drawing
 from shared.reports.naming import name_and_id, name_of
 
@@ -49,6 +49,6 @@ class Spans(OfVariants):
 
 
 FIGURES = [
-    Shows(Spans(["adaptive", "adaptive-near"]), claim="A19-C3", counterpart="Figure 4"),
-    Shows(LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]})),
+    Spans(["adaptive", "adaptive-near"], claim="A19-C3", counterpart="Figure 4"),
+    LearningCurves({"Learned and fixed spans": ["adaptive", "fixed", "fixed-short"]}),
 ]

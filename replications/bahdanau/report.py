@@ -1,9 +1,6 @@
 """What the report of this paper shows beside the tables that every report has."""
 
-from __future__ import annotations
-
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength
 
 PANELS = {
@@ -14,15 +11,14 @@ PANELS = {
     "Which word a state reads": ["rnnsearch-50", "rnnsearch-appendix"],
 }  # fmt: skip
 FIGURES = [
-    Shows(ScoresByLength(PANELS), claim="B15-C3", counterpart="Figure 2"),
-    Shows(
-        Heatmaps("rnnsearch-50", "What RNNsearch-50 attends to in generated sentences; the true alignment is marked."),
+    ScoresByLength(PANELS, claim="B15-C3", counterpart="Figure 2"),
+    Heatmaps(
+        "rnnsearch-50", "What RNNsearch-50 attends to in generated sentences; the true alignment is marked.",
         claim="B15-C6", counterpart="Figure 3",
     ),
-    Shows(
-        Heatmaps("corpus-rnnsearch", "What RNNsearch attends to in real sentences."),
-        claim="B15-C6", counterpart="Figure 3",
+    Heatmaps(
+        "corpus-rnnsearch", "What RNNsearch attends to in real sentences.", claim="B15-C6", counterpart="Figure 3",
     ),
-    Shows(AlignmentOffsets(PANELS), claim="B15-C6"),
-    Shows(LearningCurves(PANELS)),
+    AlignmentOffsets(PANELS, claim="B15-C6"),
+    LearningCurves(PANELS),
 ]  # fmt: skip

@@ -1,9 +1,6 @@
 """What the report of this paper shows beside the tables that every report has."""
 
-from __future__ import annotations
-
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 from shared.tasks.translation.report import AlignmentOffsets, ScoresByLength, SideBySide
 
 PANELS = {
@@ -25,29 +22,23 @@ PANELS = {
     ],
 }  # fmt: skip
 FIGURES = [
-    Shows(ScoresByLength(PANELS), claim="L15-C6", counterpart="Figure 6"),
-    Shows(
-        SideBySide(
-            ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
-            "Global and local attention where neighbours change places; the true alignment is marked.",
-        ),
+    ScoresByLength(PANELS, claim="L15-C6", counterpart="Figure 6"),
+    SideBySide(
+        ["swaps-dot-forward", "swaps-location-forward", "swaps-local-m-general-forward"],
+        "Global and local attention where neighbours change places; the true alignment is marked.",
         claim="L15-C7",
     ),
-    Shows(
-        SideBySide(
-            ["halves-general", "halves-location"],
-            "Scores of content and of location where halves change places; the true alignment is marked.",
-        ),
+    SideBySide(
+        ["halves-general", "halves-location"],
+        "Scores of content and of location where halves change places; the true alignment is marked.",
         claim="L15-C4",
     ),
-    Shows(SideBySide(["global-location", "local-p-general-feed"], "Global and local attention on real text.")),
-    Shows(
-        SideBySide(
-            ["gold-location", "gold-local-m-general", "gold-local-p-general"],
-            "Greek to English, with the alignment that people made.",
-        ),
+    SideBySide(["global-location", "local-p-general-feed"], "Global and local attention on real text."),
+    SideBySide(
+        ["gold-location", "gold-local-m-general", "gold-local-p-general"],
+        "Greek to English, with the alignment that people made.",
         claim="L15-C7",
     ),
-    Shows(AlignmentOffsets(PANELS), claim="L15-C7"),
-    Shows(LearningCurves(PANELS)),
+    AlignmentOffsets(PANELS, claim="L15-C7"),
+    LearningCurves(PANELS),
 ]

@@ -1,9 +1,6 @@
 """What the report of this paper shows beside the tables that every report has."""
 
-from __future__ import annotations
-
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 from shared.tasks.classification.figures import CURVES, HeatRows, HeatTexts
 
 PANELS = {
@@ -11,32 +8,24 @@ PANELS = {
     "Twice the updates": ["attention", "attention-twice", "max-matched", "max-matched-twice"],
 }
 FIGURES = [
-    Shows(
-        HeatTexts(
-            "attention", "What the self-attentive model attends to; the words that decide the class are underlined."
-        ),
+    HeatTexts(
+        "attention", "What the self-attentive model attends to; the words that decide the class are underlined."
     ),
-    Shows(HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts.")),
-    Shows(
-        HeatRows(
-            ["few-attention", "few-penalty-0"],
-            "Single rows of A on one generated text, with the penalty and without it.",
-        ),
+    HeatTexts("max-matched", "Where the maxima of the LSTM with max pooling lie, in the same texts."),
+    HeatRows(
+        ["few-attention", "few-penalty-0"],
+        "Single rows of A on one generated text, with the penalty and without it.",
         claim="L17-C3", counterpart="Figure 2",
     ),
-    Shows(
-        HeatRows(
-            ["imdb-penalty-tenth", "imdb-penalty-0"],
-            "Single rows of A on one review, with a penalty that acts on them and without it.",
-        ),
+    HeatRows(
+        ["imdb-penalty-tenth", "imdb-penalty-0"],
+        "Single rows of A on one review, with a penalty that acts on them and without it.",
         claim="L17-C3", counterpart="Figure 2",
     ),
-    Shows(
-        HeatTexts(
-            "imdb-penalty-tenth",
-            "What the self-attentive model attends to in reviews with a penalty that acts, all rows together.",
-        ),
+    HeatTexts(
+        "imdb-penalty-tenth",
+        "What the self-attentive model attends to in reviews with a penalty that acts, all rows together.",
         claim="L17-C4", counterpart="Figure 3",
     ),
-    Shows(LearningCurves(PANELS, CURVES)),
+    LearningCurves(PANELS, CURVES),
 ]  # fmt: skip

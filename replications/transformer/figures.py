@@ -104,22 +104,8 @@ def maps_of_sentences(variant: str, pairs: Sequence[Pair], kind: Kind) -> list[A
     return maps
 
 
-def loss_by_operations(runs: Sequence[RunResults], path: Path) -> bool:
-    """Draw validation loss against the operations of training so far, on a logarithmic scale.
-
-    Args:
-        runs: variants of one task; one without curves, or whose operations were not counted, is left out.
-        path: of the PNG.
-
-    Returns:
-        whether there was anything to draw.
-    """
-    y = f"Validation loss (nats per {runs[0].token})"
-    return draw_curves(runs, [_curve(run) for run in runs], path, x="Training operations", y=y, powers=True)
-
-
-def _curve(run: RunResults) -> Points:
-    """Operations so far to the seeds' losses then."""
+def loss_by_operations(run: RunResults) -> Points:
+    """Operations of training so far to the seeds' losses on validation then; none where either was not recorded."""
     from shared.reports.runs import OPERATIONS  # brings scipy
 
     updates = [record["updates"] for record in run.runs.values()]
@@ -153,10 +139,11 @@ class LossByOperations(OfPanels):
 
         figures = []
         for panel in panels(results, self.panels, others=False):
-            path = folder / f"loss_by_operations_{panel.name}.png"
-            if loss_by_operations(panel.runs, path):
+            path, curves = folder / f"loss_by_operations_{panel.name}.png", [*map(loss_by_operations, panel.runs)]
+            y = f"Validation loss (nats per {panel.runs[0].token})"
+            if draw_curves(panel.runs, curves, path, x="Training operations", y=y, powers=True):
                 caption = "Loss on the validation split against the operations of training so far"
-                said = ends("At the end of training", panel.runs, [_curve(run) for run in panel.runs])
+                said = ends("At the end of training", panel.runs, curves)
                 figures.append(Figure(path, f"{said}{panel.title}. {caption}: {SPREAD} {CONVENTION}"))
         return figures
 

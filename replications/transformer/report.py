@@ -1,10 +1,7 @@
 """What the report of this paper shows beside the tables that every report has."""
 
-from __future__ import annotations
-
 from replications.transformer.figures import Heads, LearningRates, LossByOperations
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 from shared.tasks.translation.report import AlignmentOffsets, Heatmaps, ScoresByLength, SideBySide
 
 ROW_D = "Regularisation (row D)"
@@ -29,39 +26,32 @@ PANELS = {
     "Trees": ["parsing-transformer", "parsing-luong"],
 }  # fmt: skip
 FIGURES = [
-    Shows(ScoresByLength(PANELS)),
-    Shows(Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads.")),
-    Shows(
-        SideBySide(
-            ["base", "rnnsearch", "luong"],
-            "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
-        ),
+    ScoresByLength(PANELS),
+    Heatmaps("corpus-base", "The last layer's attention to the source on real sentences, mean over its heads."),
+    SideBySide(
+        ["base", "rnnsearch", "luong"],
+        "Attention to the source, mean over the last layer's heads, beside that of the rivals.",
         claim="V17-C1",
     ),
-    Shows(
-        SideBySide(
-            ["corpus-base", "bahdanau/corpus-rnnsearch", "luong/local-p-general-feed"],
-            "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
-        ),
+    SideBySide(
+        ["corpus-base", "bahdanau/corpus-rnnsearch", "luong/local-p-general-feed"],
+        "Attention to the source of the Transformer, RNNsearch and Luong et al.'s local-p on real sentences.",
         claim="V17-C1",
     ),
-    Shows(Heads("base", "Every head of the base model on a test sentence")),
-    Shows(Heads("agreement-base", "Every head of a model whose words each need five others"), claim="V17-C2"),
-    Shows(Heads("corpus-base", "Every head of the base model on real text")),
-    Shows(Heads("parsing-transformer", "Every head on a sentence and its tree"), claim="V17-C9"),
-    Shows(AlignmentOffsets(PANELS)),
-    Shows(LearningCurves({ROW_D: PANELS[ROW_D]}, only="regularised"), claim="V17-C5"),
-    Shows(LearningCurves({title: names for title, names in PANELS.items() if title != ROW_D}, only="compared")),
-    Shows(
-        LossByOperations({
-            "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
-            "Real text": [
-                "corpus-base", "corpus-big", "bahdanau/corpus-rnnsearch", "bahdanau/corpus-rnnencdec",
-                "luong/local-p-general-feed",
-            ],
-        }),
-        claim="V17-C1", counterpart="Table 2",
-    ),
-    Shows(LossByOperations({"Trees": ["parsing-transformer", "parsing-luong"]}), claim="V17-C9"),
-    Shows(LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]})),
+    Heads("base", "Every head of the base model on a test sentence"),
+    Heads("agreement-base", "Every head of a model whose words each need five others", claim="V17-C2"),
+    Heads("corpus-base", "Every head of the base model on real text"),
+    Heads("parsing-transformer", "Every head on a sentence and its tree", claim="V17-C9"),
+    AlignmentOffsets(PANELS),
+    LearningCurves({ROW_D: PANELS[ROW_D]}, only="regularised", claim="V17-C5"),
+    LearningCurves({title: names for title, names in PANELS.items() if title != ROW_D}, only="compared"),
+    LossByOperations({
+        "The noisy language": ["base", "layers-third", "layers-four-thirds", "rnnsearch", "luong"],
+        "Real text": [
+            "corpus-base", "corpus-big", "bahdanau/corpus-rnnsearch", "bahdanau/corpus-rnnencdec",
+            "luong/local-p-general-feed",
+        ],
+    }, claim="V17-C1", counterpart="Table 2"),
+    LossByOperations({"Trees": ["parsing-transformer", "parsing-luong"]}, claim="V17-C9"),
+    LearningRates({"The learning rate": ["base", "layers-third", "rnnsearch", "luong"]}),
 ]  # fmt: skip

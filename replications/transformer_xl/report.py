@@ -1,63 +1,46 @@
 """What the report of this paper shows beside the tables that every report has."""
 
-from __future__ import annotations
-
 from replications.transformer_xl import figures
 from replications.transformer_xl.texts import AttentionToText, Samples
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows
 
 FIGURES = [
-    Shows(
-        figures.MemoryLengths({
-            "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
-            "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
-            "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
-            "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
-            "WikiText-103": ["wikitext103-base"],
-        }),
-        claim="D19-C4", counterpart="Table 6",
-    ),
-    Shows(
-        figures.SegmentPositions({
-            "Characters of the Bible": ["xl", "lstm"],
-            "Short lines, words": ["sentences-xl", "sentences-no-memory"],
-        }),
-        claim="D19-C2",
-    ),
-    Shows(
-        figures.RecallDistances({
-            "Facts recalled in generated text": [
-                "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
-                "recall-lstm",
-            ],
-        }),
-        claim="D19-C5",
-    ),
-    Shows(AttentionToText("recall-xl", "From a question to the fact that answers it, in memory")),
-    Shows(AttentionToText("ptb-xl", "A place of Penn Treebank")),
-    Shows(
-        figures.ContextLengths({
-            "bible": ["xl", "shaw", "lstm"],
-            "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
-            "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
-            "wikitext103": [
-                "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
-                "wikitext103-ablation-absolute-half",
-            ],
-        }),
-        claim="D19-C5", counterpart="Table 8",
-    ),
-    Shows(figures.EvaluationSpeed("evaluation-speed"), claim="D19-C6", counterpart="Table 9"),
-    Shows(Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"])),
-    Shows(
-        LearningCurves({
-            "Characters of the Bible": ["xl", "shaw", "absolute-memory", "lstm"],
-            "Generated text": [
-                "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
-                "recall-lstm",
-            ],
-            "Short lines": ["sentences-xl", "sentences-no-memory"],
-        }),
-    ),
+    figures.MemoryLengths({
+        "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
+        "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
+        "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
+        "Penn Treebank": ["ptb-xl", "ptb-no-memory"],
+        "WikiText-103": ["wikitext103-base"],
+    }, claim="D19-C4", counterpart="Table 6"),
+    figures.SegmentPositions({
+        "Characters of the Bible": ["xl", "lstm"],
+        "Short lines, words": ["sentences-xl", "sentences-no-memory"],
+    }, claim="D19-C2"),
+    figures.RecallDistances({
+        "Facts recalled in generated text": [
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
+            "recall-lstm",
+        ],
+    }, claim="D19-C5"),
+    AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
+    AttentionToText("ptb-xl", "A place of Penn Treebank"),
+    figures.ContextLengths({
+        "bible": ["xl", "shaw", "lstm"],
+        "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
+        "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
+        "wikitext103": [
+            "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
+            "wikitext103-ablation-absolute-half",
+        ],
+    }, claim="D19-C5", counterpart="Table 8"),
+    figures.EvaluationSpeed("evaluation-speed", claim="D19-C6", counterpart="Table 9"),
+    Samples(["xl", "sentences-xl", "ptb-xl", "characters-xl", "wikitext103-base"]),
+    LearningCurves({
+        "Characters of the Bible": ["xl", "shaw", "absolute-memory", "lstm"],
+        "Generated text": [
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
+            "recall-lstm",
+        ],
+        "Short lines": ["sentences-xl", "sentences-no-memory"],
+    }),
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shared.reports.curves import LearningCurves, ends, plot_curves
 from shared.reports.document import Figure
-from shared.reports.exhibits import Exhibit, OfVariant, Results, Shows
+from shared.reports.exhibits import Exhibit, OfVariant, Results
 from shared.reports.figures import drawing, legend_above, place_ticks
 from shared.tasks.classification.figures import CURVES
 from shared.tasks.examples import kept_of
@@ -98,18 +98,13 @@ def lit(ink: NDArray[np.floating], weights: NDArray[np.floating]) -> NDArray[np.
 
 SIZES = (100, 1000, 10_000, 60_000)
 FIGURES = [
-    Shows(
-        Growth({f"{kind}-10000": {size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")}),
+    Growth(
+        {f"{kind}-10000": {size: f"{kind}-{size}" for size in SIZES} for kind in ("vit", "cnn")},
         claim="D21-C2", counterpart="Figure 4",
     ),
-    Shows(RollOuts("vit-10000", "What the class token of the Vision Transformer attends to."), counterpart="Figure 6"),
-    Shows(
-        LearningCurves(
-            {
-                **{f"{size:,} pictures": [f"vit-{size}", f"cnn-{size}"] for size in SIZES},
-                "Class token and positions": ["vit-10000", "pooled", "no-positions", "positions-2d"],
-            },
-            CURVES,
-        ),
-    ),
+    RollOuts("vit-10000", "What the class token of the Vision Transformer attends to.", counterpart="Figure 6"),
+    LearningCurves({
+        **{f"{size:,} pictures": [f"vit-{size}", f"cnn-{size}"] for size in SIZES},
+        "Class token and positions": ["vit-10000", "pooled", "no-positions", "positions-2d"],
+    }, CURVES),
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_fold
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
 from shared.pipeline.search import Search, has_search
-from shared.reports.exhibits import OfPanels, Shows, load_exhibits
+from shared.reports.exhibits import OfPanels, load_exhibits
 from shared.reports.naming import FILE, load_colours, load_names
 from shared.reports.paper import Paper
 from shared.tasks.kinds import load_measures, papers, part_of
@@ -165,7 +165,7 @@ def check_identities(settings: ScaleFile) -> None:
         _check_sections(settings, identity.model_dump(exclude_unset=True), f"{path}: variants.{name}")
         if (lender := identity.model.get("paper")) in papers() and isinstance(identity.model.get("settings"), dict):
             theirs: Any = importlib.import_module(f"replications.{lender}.settings")
-            check_part(theirs.MODEL, identity.model["settings"], where=f"{path}: variants.{name}.model.settings")
+            check_part(theirs.ModelConfig, identity.model["settings"], where=f"{path}: variants.{name}.model.settings")
 
 
 def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> None:
@@ -174,7 +174,7 @@ def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> N
     models, model = settings.models, given.pop("model", {})
     routes = routes_of(models)
     check_part(part_of(settings.kind, "settings").RUN, given, where=where)
-    section, keys = models.MODEL, [key for key in routes if key in model]
+    section, keys = models.ModelConfig, [key for key in routes if key in model]
     if len(keys) == 1:  # else they are refused when the variant is built
         kinds = routes[keys[0]]
         section = kinds if isinstance(kinds, type) else kinds.get(str(model[keys[0]]))
@@ -289,11 +289,10 @@ def check_shown(settings: ScaleFile, tasks: Collection[str]) -> None:
     studies = routes_of(settings.models).get("study", {}).values()
     measured = [pattern for section in studies for pattern in section.measured]
     claims = check_claims(settings, tasks, measured)
-    for placed in load_exhibits(settings.paper, ()):
-        figure = placed.exhibit if isinstance(placed, Shows) else placed
+    for figure in load_exhibits(settings.paper, ()):
         where = f"{REPLICATIONS / settings.paper / 'report.py'}: {type(figure).__name__}"
-        if isinstance(placed, Shows) and placed.claim:
-            check_name(placed.claim, claims, f"{where}: claims.yaml has no claim")
+        if figure.claim:
+            check_name(figure.claim, claims, f"{where}: claims.yaml has no claim")
         check_variants(settings, figure.variants(), where)
         check_measures(figure.measures(), measured, where)
 
@@ -413,8 +412,8 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
 def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
     """What the tests would refuse in a paper that has no mistake otherwise, a sentence each; needs torch.
 
-    Names and colours of what reports show; figures with their counterparts; pages of ``docs`` that are current; models
-    that make an update, untrained, on a random batch.
+    Names and colours of what reports show; pages of ``docs`` that are current; models that make an update, untrained,
+    on a random batch.
     """
     from shared.pipeline.costs import PAGE, SCALE, network_of
     from shared.pipeline.reference import PATH, reference
@@ -429,10 +428,8 @@ def asked_by_tests(scales: dict[str, ScaleFile]) -> Iterator[str]:
         for variant in scales[scale].variants.keys() - names.keys():
             yield f"{folder / 'names.yaml'}: '{variant}' has no name; reports of the scale {scale} call it by it."
     for figure in load_exhibits(paper, ()):
-        if not isinstance(figure, Shows):
-            yield f"{folder / 'report.py'}: {type(figure).__name__} is not inside of Shows(figure, counterpart=…)."
-        elif isinstance(figure.exhibit, OfPanels):
-            for name in {names.get(variant, variant) for variant in figure.exhibit.variants()} - colours.keys():
+        if isinstance(figure, OfPanels):
+            for name in {names.get(variant, variant) for variant in figure.variants()} - colours.keys():
                 yield f"{FILE}: '{name}' has no colour; figures of {paper} draw it."
     if PATH.read_text(encoding="utf-8") != reference():
         yield f"{PATH} is not current; run 'python -m shared.pipeline reference'."

@@ -6,6 +6,7 @@ Nothing here imports torch: settings, measures and exhibits are declared without
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import json
@@ -55,7 +56,7 @@ def reference() -> str:
     for paper in papers():
         settings: Any = importlib.import_module(f"replications.{paper}.settings")
         routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in routes_of(settings).values()]
-        roots[f"Model sections of {paper}"] = [settings.MODEL, *chain(*routed)]
+        roots[f"Model sections of {paper}"] = [settings.ModelConfig, *chain(*routed)]
     roots |= {"Claims": [Claims], "Readers": [reader.options for reader in READERS.values()]}
     names, document = models_json_schema([(model, "validation") for model in dict.fromkeys(chain(*roots.values()))])
     definitions = document["$defs"]
@@ -150,7 +151,7 @@ def _figures() -> Iterator[tuple[str, str, str, str]]:
     for figure in sorted(_below(Exhibit), key=lambda each: (each.__module__, each.__name__)):
         made = not inspect.isabstract(figure) and not figure.__name__.startswith("_")
         if made and figure.__module__.startswith("shared."):
-            fields = ", ".join(f"`{name}`" for name in inspect.signature(figure).parameters)
+            fields = ", ".join(f"`{each.name}`" for each in dataclasses.fields(figure) if not each.kw_only)
             yield f"`{figure.__name__}`", f"`{figure.__module__}`", fields, _plain(inspect.getdoc(figure))
 
 

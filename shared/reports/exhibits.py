@@ -28,8 +28,17 @@ Results = Mapping[str, RunResults]
 LINES = 7  # of a figure: as many as the palette tells apart
 
 
+@dataclass(frozen=True)
 class Exhibit(ABC):
-    """A figure or table of a paper's report."""
+    """A figure or table of a paper's report.
+
+    Attributes:
+        claim: id of the claim whose card has it; without one it stands among the figures.
+        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``; none without.
+    """
+
+    claim: str = field(default="", kw_only=True)
+    counterpart: str = field(default="", kw_only=True)
 
     @abstractmethod
     def variants(self) -> Sequence[str]:
@@ -87,29 +96,6 @@ class OfVariants(Exhibit):
 
 
 @dataclass(frozen=True)
-class Shows:
-    """An exhibit and where it belongs.
-
-    Attributes:
-        exhibit: what is drawn.
-        counterpart: the paper's figure or table that shows the same, such as ``Figure 3``; none without.
-        claim: id of the claim whose card has it; without one it stands among the figures.
-    """
-
-    exhibit: Exhibit
-    counterpart: str = ""
-    claim: str = ""
-
-    def draw(self, results: Results, folder: Path) -> Sequence[Block]:
-        """What the exhibit draws; captions end with what the paper shows of it."""
-        said = f" The paper shows the same in {self.counterpart}." if self.counterpart else ""
-        return [
-            replace(block, caption=f"{block.finding}{block.caption}{said}") if isinstance(block, Figure) else block
-            for block in self.exhibit.draw(results, folder)
-        ]
-
-
-@dataclass(frozen=True)
 class KindReport:
     """What reports of the papers of one kind of task show beside what all reports show; reports know no kind.
 
@@ -124,7 +110,7 @@ class KindReport:
     figures: Sequence[Exhibit] = ()
 
 
-def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit | Shows]:
+def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhibit]:
     """``FIGURES`` of ``replications/<paper>/report.py``; the ``default``, if the paper has no such file.
 
     Raises:
@@ -139,8 +125,10 @@ def load_exhibits(paper: str, default: Sequence[Exhibit] = ()) -> Sequence[Exhib
     return module.FIGURES
 
 
-def draw_exhibits(exhibits: Sequence[Shows], results: Results, folder: Path) -> dict[str, list[Block]]:
+def draw_exhibits(exhibits: Sequence[Exhibit], results: Results, folder: Path) -> dict[str, list[Block]]:
     """Claim to the blocks of its exhibits in order, "" to those of no claim; their pictures are drawn into ``folder``.
+
+    Captions end with what the paper shows of it.
 
     Raises:
         ReplicationError: two exhibits draw a picture of the same name.
@@ -148,7 +136,11 @@ def draw_exhibits(exhibits: Sequence[Shows], results: Results, folder: Path) -> 
     groups: dict[str, list[Block]] = defaultdict(list)
     made: set[Path] = set()
     for exhibit in exhibits:
-        blocks = exhibit.draw(results, folder)
+        said = f" The paper shows the same in {exhibit.counterpart}." if exhibit.counterpart else ""
+        blocks = [
+            replace(block, caption=f"{block.finding}{block.caption}{said}") if isinstance(block, Figure) else block
+            for block in exhibit.draw(results, folder)
+        ]
         paths = {block.path for block in blocks if isinstance(block, Figure)}
         if twice := made & paths:
             raise ReplicationError(f"two figures of the report are drawn to {min(twice).name}; change a title of one.")

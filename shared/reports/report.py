@@ -22,7 +22,7 @@ from shared.reports import document as doc
 from shared.reports import naming, runs, verdicts
 from shared.reports.curves import write_curves
 from shared.reports.document import SPACE, code, number, plain, strong, typeset
-from shared.reports.exhibits import Exhibit, KindReport, Results, Shows, by_task, draw_exhibits
+from shared.reports.exhibits import Exhibit, KindReport, Results, by_task, draw_exhibits
 from shared.reports.figures import draw_seeds
 from shared.reports.page import ScaleCard, ScalePart, moved, render, write_part
 from shared.reports.paper import Paper
@@ -44,7 +44,7 @@ COMPARED = (
 def write_report(
     paper_dir: Path, runs_dir: Path, out_dir: Path, *, scale: str, left_out: Mapping[str, str] | None = None,
     judged: Collection[str] | None = None, deviations: Sequence[str] = (),
-    figures: Sequence[Exhibit | Shows] = (), kind: KindReport | None = None,
+    figures: Sequence[Exhibit] = (), kind: KindReport | None = None,
     evidence: Mapping[str, Evidence] | None = None, frozen: Frozen | None = None,
     larger: tuple[str, Collection[str]] | None = None, today: Mapping[str, Mapping[str, Any]] | None = None,
     data: Mapping[str, Sequence[doc.Block]] | None = None,
@@ -67,15 +67,14 @@ def write_report(
     """
     paper, frozen, kind = Paper.load(paper_dir / "paper.yaml"), frozen or Frozen(), kind or KindReport()
     results: Results = load_results(runs_dir, left_out, judged)
-    shows = [each if isinstance(each, Shows) else Shows(each) for each in figures]
-    for each in shows:
-        results = each.exhibit.completed(results)
+    for figure in figures:
+        results = figure.completed(results)
     claims = load_claims(paper_dir / "claims.yaml", scale)
     decisions = decide(claims, results, scale, evidence=evidence, **frozen.known())
     entries = [_entry(each, results, frozen, paper.short) for each in decisions]
     tasks, stale = by_task(results), stale_variants(results, today or {})
     shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
-    exhibits = draw_exhibits(shows, results, folder)
+    exhibits = draw_exhibits(figures, results, folder)
     later = larger and (*larger, load_claims(paper_dir / "claims.yaml", larger[0]))
     worded = [naming.in_words(entry) for entry in entries]
     found = Findings(paper_dir.name, scale, results, claims, worded, folder, later, exhibits)

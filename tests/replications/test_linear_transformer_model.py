@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replications.linear_transformer.pictures import DRAWN, Pictures
+from replications.linear_transformer.report import DRAWN, Pictures
 from shared.claims.results import load_results
 from shared.tasks.examples import read_arrays
 from tests.refused import assert_refused

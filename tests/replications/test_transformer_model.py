@@ -5,7 +5,14 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from replications.transformer.figures import SAID, Heads, draw_heads, loss_by_operations, maps_of_sentences
+from replications.transformer.figures import (
+    SAID,
+    Heads,
+    LossByOperations,
+    draw_heads,
+    loss_by_operations,
+    maps_of_sentences,
+)
 from replications.transformer.model import Transformer
 from shared.claims.results import load_results
 from shared.data.tokenizers import BOS, EOS, PAD
@@ -129,27 +136,15 @@ def results(tmp_path_factory):
     return load_results(build(tmp_path_factory.mktemp("runs"), VARIANTS, examples=10, seeds=(1, 2)))
 
 
-@pytest.fixture
-def curves(monkeypatch):
-    """What is handed over to be drawn."""
-    handed = []
-    monkeypatch.setattr(
-        "replications.transformer.figures.draw_curves", lambda _, curves, *__, **how: handed.append((curves, how))
-    )
-    return handed
-
-
-def test_operations_are_spread_evenly_over_the_updates(results, curves, tmp_path):
-    loss_by_operations(list(results.values()), tmp_path / "figure.png")
-    ((cheap, dear, uncounted), options) = curves[0]
+def test_operations_are_spread_evenly_over_the_updates(results):
+    cheap, dear, uncounted = (loss_by_operations(results[name]) for name in VARIANTS)
     assert sorted(cheap) == pytest.approx([4e15 * step / 200 for step in range(25, 201, 25)])
     assert sorted(dear) == pytest.approx([1e17, 2e17, 3e17, 4e17])
     assert list(dear.values()) == list(read_curves(results["dear"], metric="loss", split="valid").values())
     assert uncounted == {}
-    assert options["powers"]
 
 
-def test_it_is_drawn_if_there_is_anything_to_draw(results, tmp_path):
-    assert not loss_by_operations([results["uncounted"]], tmp_path / "a.png")
-    assert loss_by_operations(list(results.values()), tmp_path / "b.png")
-    assert not [*tmp_path.glob("a.*")]
+@pytest.mark.parametrize(("shown", "drawn"), [([*VARIANTS], 1), (["uncounted"], 0)])
+def test_losses_by_operations_are_drawn_if_there_is_anything_to_draw(shown, drawn, results, tmp_path):
+    assert len(LossByOperations({"All": shown}).draw(results, tmp_path)) == drawn
+    assert len([*tmp_path.glob("*.png")]) == drawn

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from replications.show_attend_tell.figures import Overlays
+from replications.show_attend_tell.report import Overlays
 from replications.transformer import figures as transformer
 from replications.transformer_xl.texts import AttentionToText
 from shared.pipeline.trying import write_tried

@@ -14,7 +14,7 @@ from shared.pipeline.config import ScaleFile, scales_of
 from shared.reports import figures, naming
 from shared.reports.curves import StudyLines
 from shared.reports.document import code, plain_text
-from shared.reports.exhibits import LINES, OfPanels, Shows, load_exhibits
+from shared.reports.exhibits import LINES, OfPanels, load_exhibits
 from shared.reports.figures import COLOURS, INK, VERDICTS, line_style
 from shared.reports.naming import FILE, PALETTE, load_colours, load_names, name_and_code, name_of, styles_of, use_names
 from tests.conftest import ROOT
@@ -95,13 +95,12 @@ def figures_of(paper):
     """Title to the names of the models, or the labels, that share a figure of the paper at some scale."""
     names, panelled = load_names(ROOT / "replications" / paper), set()
     for exhibit in load_exhibits(paper):
-        inner = exhibit.exhibit if isinstance(exhibit, Shows) else exhibit
-        if isinstance(inner, OfPanels):
-            for title, variants in inner.panels.items():
+        if isinstance(exhibit, OfPanels):
+            for title, variants in exhibit.panels.items():
                 panelled.update(variants)
                 yield title, [names.get(variant, variant) for variant in variants]
-        if isinstance(inner, StudyLines):
-            yield inner.title, list(dict.fromkeys(label for panel in inner.panels for label in panel.subjects.values()))
+        if isinstance(exhibit, StudyLines):
+            yield exhibit.title, exhibit.labels
     for scale in scales_of(paper):
         by_task = {}
         for variant, section in sorted(ScaleFile(paper, scale).variants.items()):

@@ -10,7 +10,7 @@ import pytest
 
 from shared.claims.results import load_results, read_curve
 from shared.reports.curves import LearningCurves
-from shared.reports.exhibits import Shows, draw_exhibits
+from shared.reports.exhibits import draw_exhibits
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen
 from shared.reports.report import write_report
@@ -22,7 +22,6 @@ from tests.reports.drawing import amiss
 from tests.synthetic_runs import TRANSLATORS, build, skip, study
 
 FIGURES = [ScoresByLength(), AlignmentOffsets(), Heatmaps("rnnsearch-50", "Attention weights."), LearningCurves()]
-FIGURES = [Shows(each) for each in FIGURES]
 SEEDS = (1, 2, 3, 4, 5)
 SHOWN = ("rnnsearch-50", "rnnencdec-50", "rnnencdec-30")
 SEARCH = {
@@ -221,7 +220,7 @@ def test_one_seed_without_records_still_makes_a_report(tmp_path):
 
 def test_two_figures_of_one_name_are_refused(root, tmp_path):
     results = load_results(root / "runs/quick/bahdanau")
-    twice = [Shows(Heatmaps("rnnsearch-50", said)) for said in ("One.", "The same.")]
+    twice = [Heatmaps("rnnsearch-50", said) for said in ("One.", "The same.")]
     assert_refused(r"two figures of the report are drawn to", draw_exhibits, twice, results, tmp_path)
 
 

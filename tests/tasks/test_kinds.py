@@ -16,8 +16,8 @@ for kind in KINDS:
     part_of(kind, "settings")
 for paper in papers():
     importlib.import_module(f"replications.{paper}.settings")
-    for shows in importlib.import_module(f"replications.{paper}.report").FIGURES:
-        shows.exhibit.variants(), shows.exhibit.measures()
+    for exhibit in importlib.import_module(f"replications.{paper}.report").FIGURES:
+        exhibit.variants(), exhibit.measures()
 print(sorted({"torch", "lightning", "matplotlib", "scipy", "PIL"} & sys.modules.keys()))
 """
 

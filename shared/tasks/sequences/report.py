@@ -24,9 +24,9 @@ def further_splits(runs: Sequence[RunResults]) -> list[Block]:
     return [block for split in splits for block in score_tables(runs, split)]
 
 
-def curves(panels: Mapping[str, Sequence[str]], only: str = "") -> LearningCurves:
-    """Learning curves of trainings that may diverge."""
-    return LearningCurves(panels, CURVES, diverging=True, only=only)
+def curves(panels: Mapping[str, Sequence[str]], **placed: str) -> LearningCurves:
+    """Learning curves of trainings that may diverge; ``placed`` as of :class:`LearningCurves`."""
+    return LearningCurves(panels, CURVES, diverging=True, **placed)
 
 
 REPORT = KindReport(tables=further_splits, figures=(curves({}),))

@@ -1,7 +1,5 @@
 """The measures of models of sets."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from shared.metrics.quantities import Measure, entries, mean, per_cent, ratio, where_carried

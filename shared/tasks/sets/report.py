@@ -1,7 +1,5 @@
 """What reports of papers on sets show: learning curves, whose loss is what the task asks for."""
 
-from __future__ import annotations
-
 from shared.reports.curves import Curve, LearningCurves
 from shared.reports.exhibits import KindReport
 
