@@ -9,7 +9,7 @@ Shape letters: B pictures, T symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -46,11 +46,8 @@ class Way:
         self.model, self.symbols, self.batch, self.clock = model, symbols, batch, clock
         self.together = min(batch, together or batch)
 
-    def begin(self) -> None:
-        """Start a new batch of pictures, before the first symbol, if a state is kept."""
-
     def seconds(self, span: range) -> float:
-        """Seconds for drawing the symbols of ``span``, which follows the previous span of the picture."""
+        """Seconds for drawing the symbols of ``span``, which begins a picture or follows the span before it."""
         raise NotImplementedError
 
     def _random(self, *shape: int) -> Tensor:
@@ -60,12 +57,10 @@ class Way:
 class Stepwise(Way):
     """Draws every symbol, each from the state after those before it."""
 
-    def begin(self) -> None:
-        """See :class:`Way`."""
-        self._state, self._last = self.model.initial_state(self.batch), self._random(self.batch)
-
     def seconds(self, span: range) -> float:
         """See :class:`Way`."""
+        if span.start == 0:
+            self._state, self._last = self.model.initial_state(self.batch), self._random(self.batch)
         begin = self.clock()
         for _ in span:
             h, self._state = self.model.step(self._last, self._state)
@@ -154,17 +149,9 @@ def seconds_by_span(ways: Mapping[str, Way], spans: Sequence[range], repeats: in
         repeats: how many pictures.
     """
     for way in ways.values():
-        way.begin()
         way.seconds(spans[0][:WARM_UP])
-
-    def pictures() -> Iterator[None]:
-        for _ in range(repeats):
-            for way in ways.values():
-                way.begin()
-            yield
-
     contenders = {(name, span): partial(way.seconds, span) for span in spans for name, way in ways.items()}
-    medians = medians_of_turns(contenders, pictures())
+    medians = medians_of_turns(contenders, range(repeats))
     return {name: [medians[name, span] for span in spans] for name in ways}
 
 

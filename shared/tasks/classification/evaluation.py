@@ -52,29 +52,6 @@ def evaluate(
     return metrics
 
 
-def classification_examples(
-    data: PreparedClassification, split: str, log_probs: Floats, **columns: Sequence[Any]
-) -> list[Example]:
-    """The record of every text of a split: what answers alone make of it, and what ``columns`` have besides.
-
-    Args:
-        data: the prepared task.
-        split: its name.
-        log_probs: (E, C) of every class, nats.
-        columns: what there is of each text, or None.
-    """
-    text = data.split(split)
-    predicted = log_probs.argmax(1)
-    return records(split, {
-        "length": np.sum(text.lengths, axis=0).tolist(),
-        "label": [data.classes[label] for label in text.labels],
-        "predicted": [data.classes[answer] for answer in predicted],
-        "correct": (predicted == text.labels).astype(int).tolist(),
-        "cross_entropy": (-log_probs[np.arange(len(text)), text.labels]).tolist(),
-        **columns,
-    })  # fmt: skip
-
-
 class _Reading(NamedTuple):
     """What a model makes of a split. Without attention there are no rows, and nothing is important."""
 
@@ -118,6 +95,7 @@ def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple
 def _evaluate_split(
     model: nn.Module, data: PreparedClassification, split: str, config: ClassificationEvaluation
 ) -> list[Example]:
+    """The record of every text of a split: its answer, and what attention does for it where that is known."""
     text, gold = data.split(split), data.evidence(split)
     reading, found = _read(model, text, config.batch), {}
     if reading.rows:
@@ -135,7 +113,15 @@ def _evaluate_split(
         count = np.maximum(1, np.rint(config.deletion * np.sum(text.lengths, axis=0))).astype(np.int64)
         count = np.where(np.min(text.lengths, axis=0) > count, count, 0)
         found["deletion"] = _entries(_deletion(model, text, reading.importance, count, split, config), count > 0)
-    return classification_examples(data, split, reading.log_probs, **found)
+    predicted = reading.log_probs.argmax(1)
+    return records(split, {
+        "length": np.sum(text.lengths, axis=0).tolist(),
+        "label": [data.classes[label] for label in text.labels],
+        "predicted": [data.classes[answer] for answer in predicted],
+        "correct": (predicted == text.labels).astype(int).tolist(),
+        "cross_entropy": (-reading.log_probs[np.arange(len(text)), text.labels]).tolist(),
+        **found,
+    })  # fmt: skip
 
 
 def _entries(columns: Mapping[str, NDArray[np.number]], where: NDArray[np.bool_]) -> list[dict[str, float] | None]:
