@@ -39,7 +39,7 @@ def assert_variant(paper: str, variant: str, *, scale: str = "smoke", parameters
         run = ScaleFile(paper, scale).run(variant)
     settings = importlib.import_module(f"replications.{paper}.settings")
     build = importlib.import_module(f"replications.{paper}.replication").build_model
-    config, vocabulary, grid, pairs = run.checked_model(settings.MODEL), 19, Grid(2, 3, 5), 1
+    config, vocabulary, grid, pairs = run.checked_model(settings.ModelConfig), 19, Grid(2, 3, 5), 1
     torch.manual_seed(1)
     match settings.KIND:
         case "translation":

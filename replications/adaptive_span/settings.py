@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field, PositiveInt, model_validator
 
-from shared.tasks.settings import Routes, StudyConfig, TransformerSizes
+from shared.tasks.settings import HeadSizes, Routes, StudyConfig, TransformerSizes
 
 
 class ModelConfig(TransformerSizes):
@@ -31,22 +31,18 @@ class ModelConfig(TransformerSizes):
         return self
 
 
-class CostConfig(StudyConfig):
+class CostConfig(StudyConfig, HeadSizes):
     """The `model` section of the study that counts operations.
 
     Attributes:
         spans: of all heads of a layer, symbols.
         limit: how many symbols a head could look back at.
-        heads, width: H and D.
     """
 
     measured: ClassVar[tuple[str, ...]] = ("operations@*", "operations", "span_*", "span@*", "heads_*", "cached")
     spans: list[PositiveInt] = Field(min_length=2)
     limit: PositiveInt
-    heads: PositiveInt
-    width: PositiveInt
 
 
 KIND = "language"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"cost": CostConfig}}

@@ -34,4 +34,3 @@ class ModelConfig(Strict):
 
 
 KIND = "translation"
-MODEL = ModelConfig

@@ -31,4 +31,3 @@ class ModelConfig(Strict):
 
 
 KIND = "classification"
-MODEL = ModelConfig

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Ascending
 from shared.errors import ReplicationError
-from shared.tasks.sequences.settings import ScalingConfig, SequenceRun
+from shared.tasks.sequences.settings import ScalingConfig, SequenceRun, check_length
 from shared.tasks.settings import NetworkStudyConfig, Routes, TransformerSizes
 
 
@@ -66,12 +66,7 @@ def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
     Raises:
         ReplicationError: names the setting.
     """
-    longest = run.corpus.length
-    if section.max_length < longest:
-        raise ReplicationError(
-            f"{where}: max_length {section.max_length} is less than the {longest} symbols of the longest sequence; "
-            "raise it."
-        )
+    check_length(run, where, "max_length", section.max_length)
     if section.output == "logistics" and run.corpus.of != "pixels":
         raise ReplicationError(f"{where}: output: logistics is for levels of pixels only; leave it out.")
 
@@ -159,6 +154,4 @@ class GenerationConfig(NetworkStudyConfig):
 
 
 KIND = "sequences"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"scaling": ScalingConfig, "exactness": ExactnessConfig, "generation": GenerationConfig}}
-SUITS = suits

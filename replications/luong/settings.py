@@ -78,5 +78,4 @@ class AlignerConfig(RouteSection):
 
 
 KIND = "translation"
-MODEL = ModelConfig
 ROUTES: Routes = {"aligner": AlignerConfig}

@@ -136,6 +136,4 @@ class KernelsConfig(StudyConfig):
 
 
 KIND = "sequences"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"scaling": ScalingConfig, "kernels": KernelsConfig, "depth": DepthConfig}}
-SUITS = suits

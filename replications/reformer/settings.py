@@ -7,8 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, PositiveInt
 
 from shared.config import Ascending
-from shared.errors import ReplicationError
-from shared.tasks.sequences.settings import SequenceRun
+from shared.tasks.sequences.settings import SequenceRun, check_length
 from shared.tasks.settings import NetworkStudyConfig, Routes, TransformerSizes
 
 
@@ -33,16 +32,8 @@ class ModelConfig(TransformerSizes):
 
 
 def suits(section: ModelConfig, run: SequenceRun, where: str) -> None:
-    """Refuse sequences that are longer than there are positions.
-
-    Raises:
-        ReplicationError: names the setting.
-    """
-    if section.length < run.corpus.length:
-        raise ReplicationError(
-            f"{where}: length {section.length} is less than the {run.corpus.length} symbols of the longest sequence; "
-            "raise it."
-        )
+    """Refuse sequences that are longer than there are positions."""
+    check_length(run, where, "length", section.length)
 
 
 class ReversibilityConfig(NetworkStudyConfig):
@@ -61,6 +52,4 @@ class ReversibilityConfig(NetworkStudyConfig):
 
 
 KIND = "sequences"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"reversibility": ReversibilityConfig}}
-SUITS = suits

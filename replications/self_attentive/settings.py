@@ -93,5 +93,3 @@ def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
 
 
 KIND = "classification"
-MODEL = ModelConfig
-SUITS = suits

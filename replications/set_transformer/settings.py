@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt
 
-from shared.config import Ascending, Strict
-from shared.tasks.settings import NetworkStudyConfig, Routes
+from shared.config import Ascending
+from shared.tasks.settings import HeadSizes, NetworkStudyConfig, Routes
 
 
-class ModelConfig(Strict):
+class ModelConfig(HeadSizes):
     """Sizes of a model.
 
     Attributes:
@@ -18,8 +18,6 @@ class ModelConfig(Strict):
         pooling: PMA, or the mean or the maximum of features.
         blocks: of the encoder.
         decoder: SABs after PMA, or rFFs after pooling.
-        width: D.
-        heads: H.
         points: m, inducing points of an ISAB.
         norm: whether MABs have LayerNorm.
     """
@@ -28,16 +26,8 @@ class ModelConfig(Strict):
     pooling: Literal["attention", "mean", "max"] = "attention"
     blocks: PositiveInt
     decoder: NonNegativeInt
-    width: PositiveInt
-    heads: PositiveInt
     points: PositiveInt = 16
     norm: bool = False
-
-    @model_validator(mode="after")
-    def _heads_fit(self) -> ModelConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width ({self.width}) must be a multiple of the heads ({self.heads})")
-        return self
 
 
 class OrderConfig(NetworkStudyConfig):
@@ -52,5 +42,4 @@ class OrderConfig(NetworkStudyConfig):
 
 
 KIND = "sets"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"order": OrderConfig}}

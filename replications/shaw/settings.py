@@ -27,4 +27,3 @@ class ModelConfig(TransformerSizes):
 
 
 KIND = "translation"
-MODEL = ModelConfig

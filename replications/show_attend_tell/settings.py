@@ -67,4 +67,3 @@ class ModelConfig(Strict):
 
 
 KIND = "captioning"
-MODEL = ModelConfig

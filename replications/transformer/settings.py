@@ -44,7 +44,6 @@ class ModelConfig(Strict):
 
 
 KIND = "translation"
-MODEL = ModelConfig
 
 
 class ComplexityConfig(StudyConfig):

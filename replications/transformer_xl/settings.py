@@ -79,5 +79,4 @@ class SpeedConfig(NetworkStudyConfig):
 
 
 KIND = "language"
-MODEL = ModelConfig
 ROUTES: Routes = {"study": {"evaluation_speed": SpeedConfig}}

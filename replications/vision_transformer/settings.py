@@ -62,5 +62,3 @@ def suits(section: ModelConfig, run: ClassificationRun, where: str) -> None:
 
 
 KIND = "classification"
-MODEL = ModelConfig
-SUITS = suits

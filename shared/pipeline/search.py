@@ -176,7 +176,7 @@ class Search:
         """The value of the setting in ``params.yaml``."""
         config, models = self.settings.run(variant), self.settings.models
         section, routed = find_route(config, models)
-        model = routed.model if section else config.checked_model(models.MODEL).model_dump()
+        model = routed.model if section else config.checked_model(models.ModelConfig).model_dump()
         whole: Any = {"training": config.training.model_dump(), "model": model}
         return reduce(lambda inside, part: inside.get(part), group.key.split("."), whole)
 

@@ -51,7 +51,7 @@ class Replication:
 
     def model(self, config: RunConfig, sizes: tuple[int, Any]) -> nn.Module:
         """The untrained model of a run."""
-        return self.build_model(config.checked_model(self.settings.MODEL), *sizes)
+        return self.build_model(config.checked_model(self.settings.ModelConfig), *sizes)
 
     def cost(self, config: RunConfig, prepared: Path) -> tuple[int, float] | None:
         """The model's parameters, and processor seconds of an update on the prepared task here."""

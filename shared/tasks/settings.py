@@ -2,7 +2,7 @@
 
 Each kind has a module of its own, such as :mod:`shared.tasks.translation.settings`, which composes its sections from
 what is here and in :mod:`shared.training.config`. A paper says in its ``settings.py`` what its ``model`` sections are:
-``KIND`` and ``MODEL``; ``ROUTES`` where some are of no network; and ``SUITS`` where more has to fit
+``KIND`` and ``ModelConfig``; ``ROUTES`` where some are of no network; and ``suits`` where more has to fit
 (:func:`check_model`). None of them imports torch.
 """
 
@@ -156,26 +156,35 @@ class ExampleRun(RunConfig):
     training: ExampleTraining
 
 
-class TransformerSizes(Strict):
-    """Base of the settings of a Transformer whose heads part its width among them.
+class HeadSizes(Strict):
+    """Base of the settings of attention whose heads part its width among them.
 
     Attributes:
-        layers, heads, width, hidden: layers, heads, D, and the width of the feed-forward networks.
+        heads, width: H and D.
     """
 
     pairs: ClassVar[bool] = False
     """Whether the width of each head is to be even."""
-    layers: PositiveInt
     heads: PositiveInt
     width: PositiveInt
-    hidden: PositiveInt
 
     @model_validator(mode="after")
-    def _heads_fit(self) -> TransformerSizes:
+    def _heads_fit(self) -> Self:
         if self.width % (self.heads * (1 + self.pairs)):
             of = "twice the heads" if self.pairs else "the heads"
             raise ValueError(f"width ({self.width}) must be a multiple of {of} ({self.heads})")
         return self
+
+
+class TransformerSizes(HeadSizes):
+    """Base of the settings of a Transformer.
+
+    Attributes:
+        layers, hidden: layers, and the width of the feed-forward networks.
+    """
+
+    layers: PositiveInt
+    hidden: PositiveInt
 
 
 class RouteSection(Strict):
@@ -276,9 +285,9 @@ def check_model(paper: Any, config: RunConfig) -> None:
 
     Args:
         paper: the module ``replications/<paper>/settings.py``, which has ``KIND``, the kind of the paper's tasks;
-            and ``MODEL``, the class that checks the settings of a network. It may have ``ROUTES``, all other sections,
-            and ``SUITS(network, config, where)``, which refuses a checked section of a network that does not suit the
-            rest of its variant; ``where`` is the place that errors name.
+            and ``ModelConfig``, the class that checks the settings of a network. It may have ``ROUTES``, all other
+            sections, and ``suits(network, config, where)``, which refuses a checked section of a network that does not
+            suit the rest of its variant; ``where`` is the place that errors name.
         config: the variant.
 
     Raises:
@@ -286,7 +295,7 @@ def check_model(paper: Any, config: RunConfig) -> None:
     """
     section, config = find_route(config, paper)
     if section is not None:
-        config.checked_model(section[1]).check(config, paper.MODEL)
+        config.checked_model(section[1]).check(config, paper.ModelConfig)
         return
     for where, settings in config.model_sections():
         check_network(paper, settings, config, where)
@@ -299,8 +308,8 @@ def routes_of(paper: Any) -> Mapping[str, Any]:
 
 def check_network(paper: Any, settings: Any, config: RunConfig, where: str) -> None:
     """Check the settings of a network of a paper, and that it suits the rest of a variant."""
-    network = build(paper.MODEL, settings, where=where)
-    if suits := getattr(paper, "SUITS", None):
+    network = build(paper.ModelConfig, settings, where=where)
+    if suits := getattr(paper, "suits", None):
         suits(network, config, where)
 
 
@@ -336,7 +345,7 @@ def find_route(config: Any, paper: Any) -> tuple[tuple[str, type[RouteSection]] 
     own = config.own_model if key in config.own_model else config.model
     if not section.with_network:
         return (key, section), config.with_model(own)
-    known = section.model_fields.keys() | paper.MODEL.model_fields.keys()
+    known = section.model_fields.keys() | paper.ModelConfig.model_fields.keys()
     for name in own:
         check_name(name, known, f"{config.where}: unknown key")
     return (key, section), config

@@ -14,7 +14,7 @@ PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/mod
 def networks(paper: str) -> list[str]:
     """Variants with a network of the paper's own, one for each ``model`` section."""
     file: ScaleFile = scale_file_of(paper, "smoke")
-    known = importlib.import_module(f"replications.{paper}.settings").MODEL.model_fields
+    known = importlib.import_module(f"replications.{paper}.settings").ModelConfig.model_fields
     sections: dict[str, str] = {}
     for variant in file.built_variants:
         model = file.run(variant).model

@@ -74,7 +74,7 @@ def write_columns(folder, split, **columns):
 
 def paper(kind, model, build_model, routes=(), runners=(), **settings):
     """A replication of toys: ``model`` checks the settings of networks."""
-    module = SimpleNamespace(KIND=kind, MODEL=model, ROUTES=dict(routes), **settings)
+    module = SimpleNamespace(KIND=kind, ModelConfig=model, ROUTES=dict(routes), **settings)
     return Replication(module, build_model, dict(runners))
 
 

@@ -15,7 +15,7 @@ from shared.data.cards import load_card
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.tokenizers import SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, StudyConfig
+from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, HeadSizes, JudgingConfig, StudyConfig
 
 MASK = len(SPECIAL)
 """The symbol that stands for a masked letter of a protein."""
@@ -211,21 +211,32 @@ class SequenceRun(ExampleRun):
             yield f"{self.where}, changed by evaluation.swapped.{name}", merge(self.model, changes)
 
 
+def check_length(run: SequenceRun, where: str, setting: str, longest: int) -> None:
+    """Refuse sequences that are longer than a model has room for.
+
+    Raises:
+        ReplicationError: names the setting, after the place ``where``.
+    """
+    if longest < run.corpus.length:
+        raise ReplicationError(
+            f"{where}: {setting} {longest} is less than the {run.corpus.length} symbols of the longest sequence; raise "
+            "it."
+        )
+
+
 Subject = Literal[
     "softmax", "softmax_plain", "linear", "relu", "positive", "lsh_1", "lsh_4", "lsh_8", "identity",
 ]  # fmt: skip
 """Those of :data:`shared.tasks.sequences.scaling.EXACT`, and what papers add to them."""
 
 
-class ScalingConfig(StudyConfig):
+class ScalingConfig(StudyConfig, HeadSizes):
     """A variant's ``model`` section.
 
     Attributes:
         subjects: which of the builders are measured
         lengths: T, symbols
         longest: subjects that are not measured at all lengths
-        width: D
-        heads: H
         features: M, of the maps that draw them
         feed_forward: hidden units of the network after attention; null: attention alone
         buckets: of attention by hashing
@@ -239,8 +250,6 @@ class ScalingConfig(StudyConfig):
     subjects: list[Subject] = Field(min_length=1)
     lengths: Ascending
     longest: dict[Subject, PositiveInt] = Field(default={})
-    width: PositiveInt
-    heads: PositiveInt
     features: PositiveInt = 64
     feed_forward: PositiveInt | None = None
     buckets: PositiveInt = Field(default=64, multiple_of=2)
@@ -258,8 +267,6 @@ class ScalingConfig(StudyConfig):
 
     @model_validator(mode="after")
     def _consistent(self) -> ScalingConfig:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of {self.heads} heads")
         if few := [subject for subject in self.subjects if len(self.of(subject)) < 2]:
             raise ValueError(f"'{few[0]}' has fewer than two lengths up to its longest; add some or raise 'longest'")
         if unused := sorted(self.longest.keys() - {*self.subjects}):

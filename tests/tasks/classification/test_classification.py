@@ -19,7 +19,7 @@ TRAINING = {
 
 def reading(*, pairs):
     return paper(
-        "classification", ToyConfig, Toy, SUITS=lambda section, run, where: check_texts(run, where, pairs=pairs)
+        "classification", ToyConfig, Toy, suits=lambda section, run, where: check_texts(run, where, pairs=pairs)
     )
 
 

@@ -174,7 +174,7 @@ def test_memory_is_what_the_papers_say_it_is():
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    ({"heads": 3}, "width 8 is not a multiple of 3 heads"),
+    ({"heads": 3}, r"width \(8\) must be a multiple of the heads \(3\)"),
     ({"subjects": ["linaer"]}, "'subjects.*linaer"),
     ({"longest": {"relu": 8}}, "'longest' names 'relu', which is not in 'subjects'"),
     ({"longest": {"softmax": 7}}, "'softmax' has fewer than two lengths"),
