@@ -6,13 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replications.linear_transformer.pictures import DRAWN
 from replications.linear_transformer.report import DRAWN, Pictures
 from shared.claims.results import load_results
 from shared.tasks.examples import read_arrays
 from tests.refused import assert_refused
 from tests.replications.small_sequences import TRANSFORMERS, small, symbols
-from tests.reports.drawing import draw_all
-from tests.tasks.sequences.synthetic_sequences import MODELS, build
 
 RECURRENT = [name for name in TRANSFORMERS if not name.startswith("lsh")]
 recurrent = pytest.mark.parametrize("name", RECURRENT)
@@ -53,34 +52,6 @@ def test_training_goes_on_after_a_long_sequence_was_drawn(name):
     inputs = symbols(1, 72)
     model.train().output(model(inputs), inputs).sum().backward()
     assert model.embedding.weight.grad.isfinite().all()
-
-
-# Sizes
-
-
-ASKED = Pictures(["mnist-linear", "never-run", "mnist-softmax", "copy-linear", "cifar10-linear"])
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return load_results(build(tmp_path_factory.mktemp("runs")))
-
-
-def test_the_figures_are_those_of_what_was_drawn(results, tmp_path):
-    figures = draw_all([ASKED], results, tmp_path)
-    names = [figure.path.stem for figure in figures]
-    assert names == ["samples_mnist", "samples_cifar10", "completions_mnist-linear", "completions_cifar10-linear"]
-
-
-def test_models_that_completed_other_pictures_have_a_figure_of_their_own(tmp_path):
-    names = ["mnist-softmax", "mnist-linear"]
-    found = load_results(build(tmp_path / "runs", {name: MODELS[name] for name in names}, seeds=(2, 3)))
-    path = found["mnist-linear"].judged(2, "pictures.npz")
-    with np.load(path) as arrays:
-        np.savez(path, **{**arrays, "given": 100})
-    drawn = Pictures(names).draw(found, tmp_path / "figures")
-    assert "the first 392 of 784 values" in drawn[1].caption
-    assert "the first 100 of 784 values" in drawn[2].caption
 
 
 def test_a_damaged_file_of_pictures_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""What the report of Transformer-XL shows of memory, position, recalls, effective contexts and speed."""
+"""What the report of Transformer-XL shows of memory, position, recalls and effective contexts."""
 
 import json
 import math
@@ -10,48 +10,18 @@ import pytest
 from replications.transformer_xl import figures
 from replications.transformer_xl.context_length import relative_effective_context_length
 from shared.claims.results import load_results
-from shared.reports.document import Figure, Table, plain_text
 from tests.refused import assert_refused
-from tests.reports.drawing import draw_all
-from tests.synthetic_runs import skip, study
-from tests.tasks.language.synthetic_language import CONTEXTS, MEMORIES, MODELS, build
+from tests.synthetic_runs import study
+from tests.tasks.language.synthetic_language import MEMORIES, MODELS, build
 
-GROUPS = {"bible": ["xl", "shaw", "lstm", "no-memory", "never-run"], "alone": ["xl", "never-run"]}
 MEMORY = figures.MemoryLengths({"longer memory": ["xl", "shaw", "no-memory"]})
-POSITION = figures.SegmentPositions({"segments": ["xl", "no-memory", "never-run"], "one is left": ["xl", "never-run"]})
+POSITION = figures.SegmentPositions({"segments": ["xl", "no-memory"]})
 RECALLS = figures.RecallDistances({"memory": ["recall-xl", "recall-no-memory"]})
-SPEEDS = [figures.EvaluationSpeed(name) for name in ("evaluation-speed", "never-run")]
-SPEED = {
-    f"{name}@{length}": value
-    for length in (100, 200, 400)
-    for name, value in {
-        "tokens_reuse": 1, "tokens_sliding": length, "token_ratio": length, "microseconds_reuse": 125.0,
-        "microseconds_sliding": 10.0 * length, "speedup": 0.08 * length,
-    }.items()
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    folder = build(tmp_path_factory.mktemp("runs"), MODELS)
-    study(folder, "evaluation-speed", "bible", SPEED)
-    skip(folder, "never-run", "bible", "for no reason")
-    return figures.ContextLengths(GROUPS).completed(load_results(folder))
-
-
-@pytest.fixture(scope="module")
-def report(results, tmp_path_factory):
-    asked = [MEMORY, POSITION, RECALLS, figures.ContextLengths(GROUPS), *SPEEDS]
-    return draw_all(asked, results, tmp_path_factory.mktemp("report"))
-
-
-def cells(table):
-    return [[plain_text(cell) for cell in row] for row in table.rows]
-
-
-def test_the_figures_come_in_order_and_those_asked_for_only(report):
-    names = [block.path.stem.split("_")[-1] for block in report if isinstance(block, Figure)]
-    assert names == ["bible", "bible", "recall", "bible", "evaluation-speed"]
+    return load_results(build(tmp_path_factory.mktemp("runs"), MODELS))
 
 
 def test_the_memory_that_a_variant_is_judged_with_is_one_of_the_lengths(results):
@@ -85,14 +55,6 @@ def test_recalls_are_shares_of_each_distance(results):
     assert RECALLS.curve(results["recall-xl"])[64.0][1] == pytest.approx(100 * found / count)
     assert max(RECALLS.curve(results["recall-no-memory"])[64.0]) < 20
     assert RECALLS.curve(results["xl"]) == {}
-
-
-def test_effective_contexts_are_those_of_the_metrics(results, report):
-    *_, table = (block for block in report if isinstance(block, Table))
-    assert table.columns == ("Group bible", "r = 0.1", "r = 0.5", "r = 1.0")
-    assert [row[0] for row in cells(table)] == ["xl", "shaw", "lstm", "no-memory"]
-    assert cells(table)[0][3].startswith(f"{results['xl'].mean['recl_bible_100']:.0f} [")
-    assert results["xl"].mean["recl_bible_100"] > results["shaw"].mean["recl_bible_100"] > CONTEXTS[1]
 
 
 CONTEXT = np.array([10, 20, 30])
@@ -149,11 +111,3 @@ def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
 def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
     leave(leave(tmp_path, "first", falling(1)), "second", falling(2), **other)
     assert_refused(message, figures.context_losses, load_results(tmp_path), ["first", "second"])
-
-
-def test_a_broken_file_is_named(tmp_path):
-    leave(leave(tmp_path, "first", falling(1)), "second", falling(2))
-    results = load_results(tmp_path)
-    path = results["second"].judged(2, "contexts.npz")
-    path.write_bytes(path.read_bytes()[:100])
-    assert_refused(r"second.*contexts\.npz cannot be read", figures.context_losses, results, ["first", "second"])

@@ -4,7 +4,6 @@ import gzip
 import json
 from types import SimpleNamespace
 
-import torch
 from pydantic import Field
 
 from shared.config import Strict, build
@@ -100,10 +99,6 @@ def run(replication, config, prepared, folder):
 
 def examples_of(folder, seed):
     return read_examples(folder / f"judged{seed}")
-
-
-def weights_of(folder, seed, name="last"):
-    return torch.load(folder / f"seed{seed}" / "checkpoints" / f"{name}.ckpt", weights_only=True)["state_dict"]
 
 
 def draw_kept(exhibit, folder, **sources):

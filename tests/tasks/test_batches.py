@@ -1,13 +1,10 @@
 """Batches of every kind of task: moved whole, each example once, the same after a restart; and what is not prepared."""
 
-import numpy as np
 import pytest
 import torch
 
-from shared.data.ragged import RaggedArray
-from shared.tasks.batches import every_batch, validation_batches
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
-from shared.tasks.classification.corpus import ClassifiedBatch, ClassifiedText
+from shared.tasks.classification.corpus import ClassifiedBatch
 from shared.tasks.language.streams import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sets.corpus import SetBatch
@@ -27,8 +24,6 @@ BATCHES = [
     (SequenceBatch(SYMBOLS, SYMBOLS + 1, READ), 5),
     (SetBatch(FEATURES[:, :3], READ, torch.ones(2, 1)), 5),
 ]
-LENGTHS = np.random.default_rng(1).integers(1, 9, 50)
-TEXT = ClassifiedText((RaggedArray.pack([[4 + i] * n for i, n in enumerate(LENGTHS)]),), np.arange(50) % 3)
 
 
 @pytest.mark.parametrize(("batch", "tokens"), BATCHES)
@@ -45,12 +40,3 @@ def test_a_batch_moves_as_a_whole_and_stays_what_it_is(batch, tokens):
     assert [part.shape for part in moved] == [part.shape for part in parts(batch)[0]]
     assert rest == parts(batch)[1]
     assert all(map(torch.equal, *(parts(each)[0] for each in (batch, batch.to("cpu")))))
-
-
-def test_a_split_is_read_whole_in_an_order_that_never_changes():
-    found = every_batch(TEXT, sentences=7)
-    assert sorted(np.concatenate(found).tolist()) == list(range(50))
-    spread = [np.ptp(LENGTHS[batch]) for batch in found]
-    assert np.mean(spread) < 2  # those of similar length together
-    assert all(map(np.array_equal, found, every_batch(TEXT, sentences=7)))
-    assert sum(len(batch.labels) for batch in validation_batches(TEXT)) == 50

@@ -68,8 +68,3 @@ def test_the_place_outlives_a_copy_and_is_no_setting() -> None:
     assert copy.own_model == {"study": "kernels", "draws": 3}
     assert here.own_model == {"study": "kernels"}
     assert here.model_dump() == build(SequenceRun, here.model_dump(), where="test").model_dump()
-
-
-def test_a_paper_that_is_not_there_says_where_adding_one_is_explained(pytestconfig: pytest.Config) -> None:
-    assert_refused(r"nobody/replication\.py; see 'Add a paper' in CONTRIBUTING\.md", load_replication, "nobody")
-    assert "## Add a paper" in (pytestconfig.rootpath / "CONTRIBUTING.md").read_text()

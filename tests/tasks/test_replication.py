@@ -65,7 +65,7 @@ def test_a_borrowed_model_is_the_other_papers_with_its_own_settings_alone(prepar
 
 @pytest.mark.parametrize("variant", MODELS)
 def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, tmp_path):
-    """A rival by the average of its weights."""
+    """A rival by the weights that the evaluation names."""
     sections = {"training": {"average": {"last": 2, "every": 1}}, "evaluation": {"checkpoint": "average"}}
     run = config(MODELS[variant], **sections if variant == "rival" else {})
     ((record, _),) = train(REPLICATION, run, prepared, tmp_path)
@@ -73,6 +73,10 @@ def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, t
     assert (tmp_path / "seed3/checkpoints/average.ckpt").exists() == (variant == "rival")
     (metrics,) = judge(REPLICATION, run, prepared, tmp_path)
     assert metrics.keys() >= ({"words"} if variant == "count" else {"bleu", "perplexity"})
+    if variant == "rival":
+        last = config(MODELS[variant], **sections | {"evaluation": {"checkpoint": "last"}})
+        (other,) = judge(REPLICATION, last, prepared, tmp_path)
+        assert other["perplexity"] != metrics["perplexity"]
 
 
 def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(prepared):

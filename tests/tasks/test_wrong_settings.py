@@ -2,6 +2,7 @@
 
 import pytest
 
+from shared.tasks.classification.settings import check_texts
 from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 
@@ -92,3 +93,9 @@ def test_what_is_right_is_let_pass(corpus):
 )
 def test_what_is_wrong_is_refused(corpus, section, changes, words):
     assert_refused(words, config, corpus, **{section: changes})
+
+
+def test_pairs_of_texts_are_for_networks_that_read_two():
+    of_pairs = config("classification", corpus={"texts": ["premise", "hypothesis"]})
+    assert_refused("reads one text at once, but its corpus has 2", check_texts, of_pairs, "here", pairs=False)
+    check_texts(of_pairs, "here", pairs=True)

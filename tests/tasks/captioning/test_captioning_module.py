@@ -1,4 +1,4 @@
-"""The Lightning module of captioners: what it optimises, what it reports, and which weights it calls best."""
+"""The Lightning module of captioners: what the model is given, and what validation reports."""
 
 import itertools
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from shared.data.tokenizers import BOS, EOS, PAD
 from shared.metrics.captioning import bleu_statistics
 from shared.metrics.translation import corpus_bleu
 from shared.tasks.captioning.corpus import CaptionBatch
@@ -18,12 +17,8 @@ from tests.tasks.modules import SETTINGS, logged
 PICTURES = toy.random_pictures(8, seed=3)
 
 
-def config(**changes):
-    return CaptioningTraining.model_validate(SETTINGS | changes)
-
-
-def module_of(model, longest=toy.LONGEST, **changes):
-    return CaptioningModule(model, config(**changes), toy.texts, longest)
+def module_of(decode=toy.texts):
+    return CaptioningModule(toy.ToyCaptioner(), CaptioningTraining.model_validate(SETTINGS), decode, toy.LONGEST)
 
 
 def batch(*indices):
@@ -32,7 +27,7 @@ def batch(*indices):
 
 @torch.no_grad()
 def test_the_model_gets_the_regions_in_training_and_validation(monkeypatch):
-    module, examples, seen = module_of(toy.ToyCaptioner()), batch(0, 2), []
+    module, examples, seen = module_of(), batch(0, 2), []
     monkeypatch.setattr(module.model, "forward", lambda *given: seen.append(given[2]) or toy.ToyCaptioner()(*given))
     with_boxes = CaptionBatch(examples.features, examples.captions, torch.rand(2, 5, 4))
     module.training_step(with_boxes, 0)
@@ -47,8 +42,7 @@ def test_validation_is_a_mean_over_symbols_and_bleu_of_all_images_together(monke
     references = [own for each in images for own in each.references]
     made = [f"{own[number % 2]} 9"[number:] for number, own in enumerate(references)]  # some of it is right
     texts_made = itertools.cycle(made)
-    model, longest = toy.ToyCaptioner(), toy.LONGEST
-    module = CaptioningModule(model, config(), lambda lines: [next(texts_made) for _ in lines], longest)
+    module = module_of(lambda lines: [next(texts_made) for _ in lines])
     values = logged(module.eval(), monkeypatch)
     for _ in range(2):  # the second epoch begins with nothing of the first
         for number, examples in enumerate([*captions, *images]):
@@ -62,28 +56,3 @@ def test_validation_is_a_mean_over_symbols_and_bleu_of_all_images_together(monke
         }
         assert 20 < bleu < 90
         module.model.output.weight.mul_(-3)
-
-
-def greedy_by_hand(model, picture, longest):
-    """The most probable symbols, from teacher-forced log-probabilities of every possible continuation."""
-    symbols = []
-    while len(symbols) < longest:
-        continued = torch.tensor([[*symbols, word] for word in range(toy.VOCABULARY)])
-        nats = model(picture.expand(toy.VOCABULARY, -1, -1), continued).nats[:, -1]
-        nats[[PAD, BOS]] = torch.inf
-        if (best := int(nats.argmin())) == EOS:
-            break
-        symbols.append(best)
-    return symbols
-
-
-@pytest.mark.parametrize("longest", [1, 4, 9])
-@torch.no_grad()
-def test_captions_are_made_greedily_and_cut_where_they_are_too_long(longest):
-    module = module_of(toy.ToyCaptioner(), longest).eval()
-    module.model.output.weight.mul_(8)
-    module.model.output.bias[EOS] += 2  # so that captions end at different times
-    pictures = torch.randn(40, 4, 5)
-    found = module._greedy(pictures)
-    assert found == [greedy_by_hand(module.model, picture, longest) for picture in pictures]
-    assert {len(symbols) for symbols in found} >= {0, longest}

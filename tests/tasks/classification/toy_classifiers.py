@@ -1,6 +1,4 @@
-"""A classifier built from settings, and made-up texts, for tests of the kind "classification"."""
-
-import random
+"""A classifier built from settings, and random texts, for tests of the kind "classification"."""
 
 import numpy as np
 import torch
@@ -10,7 +8,6 @@ from torch import nn
 from shared.config import Strict
 from shared.data.ragged import RaggedArray
 from shared.tasks.classification.corpus import Classified, ClassifiedText
-from tests.tasks.in_process import write_columns
 
 VOCABULARY, CLASSES = 12, 3
 
@@ -51,18 +48,3 @@ def random_texts(count: int, seed: int) -> ClassifiedText:
     for line, label in zip(lines, labels, strict=True):
         line.insert(int(generator.integers(len(line) + 1)), 4 + int(label))
     return ClassifiedText((RaggedArray.pack(lines),), labels)
-
-
-def write_dataset(folder):
-    """Texts of which one word tells the class."""
-    choose = random.Random(5)
-    for split, count in {"train": 60, "valid": 20, "test": 30, "hard": 10}.items():
-        columns = {name: [] for name in ("text", "label", "evidence")}
-        for _ in range(count):
-            label = choose.choice(("bad", "good"))
-            line = [f"w{choose.randrange(12)}" for _ in range(choose.randrange(5, 9))]
-            place = choose.randrange(len(line))
-            line[place] = label[::-1]
-            for column, value in zip(columns.values(), (" ".join(line), label, place), strict=True):
-                column.append(value)
-        write_columns(folder, split, **columns)

@@ -6,14 +6,10 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from shared.metrics.registry import corpus_values
 from tests.synthetic_runs import write_examples, write_metrics, write_training
 
 MEMORIES = (0, 16, 64, 128)
-CONTEXTS = np.arange(0, 201, 20)
-PLACES = 60
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,6 @@ def build(folder: Path, variants=MODELS, *, seeds=(1, 2, 3), examples=40) -> Pat
             place = folder / name / f"evaluation/seed{seed}"
             write_examples(place / "examples.jsonl.gz", rows)
             write_run(folder / name / f"train/seed{seed}", model, seed)
-            write_contexts(place / "contexts.npz", model, seed)
             if model.samples:
                 write_samples(place / "samples.json", name)
             scores[seed] = corpus_values(rows)
@@ -92,14 +87,6 @@ def write_run(folder, model, seed):
     record = {"seed": seed, "updates": 100, "parameter_count": 54_321, "parameters": {"evaluation": evaluation}}
     curve = [[step, "valid", "loss", model.bits + 10.0 / step + seed / 100] for step in range(25, 101, 25)]
     write_training(folder, record, curve)
-
-
-def write_contexts(path, model, seed):
-    """Nats of the same symbols, some harder than others for every model."""
-    rng = np.random.default_rng(seed)
-    hard = 1.0 + rng.random(PLACES)
-    nats = [hard * (model.bits - 3 * gained(model, context)) for context in CONTEXTS]
-    np.savez(path, context=CONTEXTS, nats=np.array(nats, dtype=np.float32), places=np.arange(PLACES))
 
 
 def write_samples(path, name):

@@ -1,7 +1,5 @@
 """What evaluation keeps of language models for readers, and what reports show of it: attention to the text, samples."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from shared.config import build
 from shared.data.storage import save_arrays
 from shared.data.tokenizers import EOS, WordVocabulary
 from shared.decoding.protocol import Reach
-from shared.reports.document import Table
 from shared.reports.page import render
 from shared.tasks.examples import write_kept
 from shared.tasks.language.corpus import PreparedLanguage, prepare
@@ -190,13 +187,3 @@ def test_samples_stand_beside_each_other_with_what_was_to_come(results, tmp_path
     assert table.columns == ("Beginning", "Continued by xl", "Continued by shaw", "True continuation")
     assert table.rows[1] == ["In chapter 2 ¶ was | the", "word of xl. ¶ And so", "word of shaw. ¶ And so", "Word 2."]
     assert r"In chapter 1 ¶ was \| the" in render([said, table], "md", title="", folder=tmp_path)
-
-
-def test_other_beginnings_have_a_table_of_their_own(tmp_path):
-    found = load_results(build_runs(tmp_path, {name: MODELS[name] for name in ("xl", "shaw")}, seeds=(1,)))
-    path = found["shaw"].judged(1, "samples.json")
-    path.write_text(json.dumps([{"prompt": "And", "text": " it", "true": " there"}]), encoding="utf-8")
-    tables = [block for block in Samples(["xl", "shaw"]).draw(found, tmp_path) if isinstance(block, Table)]
-    assert [table.columns[1] for table in tables] == ["Continued by xl", "Continued by shaw"]
-    path.write_text("[", encoding="utf-8")
-    assert_refused(r"samples\.json is damaged", Samples(["shaw"]).draw, found, tmp_path)

@@ -64,12 +64,6 @@ def test_pictures_that_become_those_of_train_are_counted(tmp_path):
     assert summary["splits"]["test"]["in_train"] > 20
 
 
-def test_levels_become_pictures_from_black_to_white():
-    shown = pictures(np.arange(16).reshape(1, 1, 16) % 4, (4, 4, 1), 4)
-    assert shown.shape == (1, 1, 4, 4, 1)
-    assert shown[0, 0, 0, :, 0].tolist() == [0, 85, 170, 255]
-
-
 def test_the_first_pictures_of_a_split_are_taken_if_asked(tmp_path):
     splits = write_pictures(tmp_path / "toy", COUNTS)
     pixels, _ = prepared(tmp_path, images={"train": 2, "test": 99})

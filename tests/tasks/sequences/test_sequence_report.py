@@ -1,4 +1,4 @@
-"""What a report shows of models of sequences: studies, and curves of trainings that may have diverged."""
+"""What a report shows of models of sequences: further splits, and curves of trainings that may have diverged."""
 
 import math
 from dataclasses import replace
@@ -7,24 +7,29 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports import curves as of_training
-from shared.reports.curves import StudyLines, StudyPanel, read_apart, read_curves, training_curves
+from shared.reports.curves import DIVERGED, read_apart, read_curves, training_curves
 from shared.reports.figures import COLOURS
-from shared.reports.page import render
 from shared.reports.runs import score_tables
-from shared.tasks.sequences.report import curves, further_splits
-from tests.reports.drawing import draw_all
-from tests.tasks.sequences.synthetic_sequences import MODELS, UPDATES, build
+from shared.tasks.sequences.report import further_splits
+from tests.synthetic_runs import write_metrics, write_training
 
-ASKED = [
-    StudyLines("One layer", [StudyPanel("scaling", "seconds", "Length", "Seconds", {"softmax": "softmax"})]),
-    curves({"stability": ["transformer", "trigonometric", "never-run"]}),
-]
-LOSS = {"metric": "loss", "label": "Loss"}
+UPDATES = 400
+ENDS = {"transformer": (400, 400, 400), "trigonometric": (125, 300, 400), "patient": (200, 300, 400)}
+"""Made-up models, and the update after which each seed has ended, by divergence or by patience."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    return load_results(build(tmp_path_factory.mktemp("runs")))
+    folder = tmp_path_factory.mktemp("runs")
+    for name, ends in ENDS.items():
+        for seed, end in enumerate(ends, start=1):
+            diverged = name == "trigonometric" and end < UPDATES
+            curve = [[step, "valid", "loss", 2.5 + seed / step] for step in range(25, end + 1, 25)]
+            curve += [[end + 5, "valid", "loss", math.nan]] if diverged else []
+            record = {"updates": end, "parameter_count": 1_000, "stopped_because": DIVERGED if diverged else "made up"}
+            write_training(folder / name / f"train/seed{seed}", record, curve)
+        write_metrics(folder / name, name, "proteins", {seed: {"perplexity": 9.0} for seed in (1, 2, 3)}, "residue")
+    return load_results(folder)
 
 
 @pytest.fixture
@@ -33,15 +38,6 @@ def drawn(monkeypatch):
     found, plot = [], of_training.plot_curves
     monkeypatch.setattr(of_training, "plot_curves", lambda axes, *a, **k: (found.append(axes), plot(axes, *a, **k)))
     return found
-
-
-def test_the_figures_come_in_order_and_say_what_crosses_are_where_there_are_any(results, tmp_path):
-    blocks = draw_all(ASKED, results, tmp_path / "figures")
-    names = [block.path.stem for block in blocks]
-    assert (names[0], len(names)) == ("study_one-layer", 7)
-    assert "never-run" not in render(blocks, "md", title="", folder=tmp_path)
-    crossed = [block.path.stem for block in blocks if "crosses" in block.caption]
-    assert crossed == ["training_loss_proteins", "training_error_proteins"]
 
 
 def test_further_splits_have_tables_of_what_was_measured_on_them(results):
@@ -64,16 +60,14 @@ def test_what_is_no_number_is_no_part_of_a_curve(results):
 def test_seeds_are_apart_where_one_ended_before_its_time(results):
     seeds = read_apart(results["trigonometric"], metric="loss", split="valid")
     assert [(max(curve), ended) for curve, ended in seeds] == [(125, True), (300, True), (UPDATES, False)]
-    assert results["cifar10-linear"].runs[1]["updates"] < UPDATES  # by patience, which is its time
-    assert not any(
-        read_apart(results[each], metric="loss", split="valid") for each in ("transformer", "cifar10-linear")
-    )
+    assert results["patient"].runs[1]["updates"] < UPDATES  # by patience, which is its time
+    assert not any(read_apart(results[each], metric="loss", split="valid") for each in ("transformer", "patient"))
     assert read_apart(results["trigonometric"], metric="bleu", split="valid") == []
 
 
 def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_path, drawn):
     runs = [results[name] for name in ("transformer", "trigonometric")]
-    assert training_curves(runs, tmp_path / "a.png", **LOSS, diverging=True)
+    assert training_curves(runs, tmp_path / "a.png", metric="loss", label="Loss", diverging=True)
     lines = [line for line in drawn[0].get_lines() if line.get_color() == COLOURS[1]]
     crosses = {line.get_xdata()[0]: line.get_ydata()[0] for line in lines if line.get_marker() == "X"}
     assert sorted(crosses) == [125, 300]
@@ -81,20 +75,3 @@ def test_a_diverged_variant_has_a_line_for_each_seed_and_crosses(results, tmp_pa
     assert crosses[125] in read_curves(runs[1], metric="loss", split="valid")[125]
     (legend,) = drawn[0].figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["transformer", "trigonometric"]
-
-
-def test_a_variant_of_which_all_seeds_diverged_at_once_is_drawn(results, tmp_path, drawn):
-    folder = build(tmp_path / "runs", {"lost": replace(MODELS["trigonometric"], ends=(25, 25))}, seeds=(1, 2))
-    assert training_curves([load_results(folder)["lost"]], tmp_path / "a.png", **LOSS, diverging=True)
-    assert [line.get_xdata()[0] for line in drawn[0].get_lines() if line.get_marker() == "X"] == [25, 25]
-
-
-@pytest.mark.parametrize(
-    ("variants", "metric", "scale"),
-    [("copy-softmax copy-linear", "error", "linear"), ("transformer trigonometric", "loss", "log")],
-)
-def test_losses_far_apart_are_on_a_logarithmic_scale(results, tmp_path, drawn, variants, metric, scale):
-    runs = [results[name] for name in variants.split()]
-    assert training_curves(runs, tmp_path / "a.png", metric=metric, label="y", diverging=True)
-    assert training_curves(runs, tmp_path / "b.png", metric=metric, label="y")
-    assert [axes.get_yscale() for axes in drawn] == [scale, "linear"]
