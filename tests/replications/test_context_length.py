@@ -3,12 +3,11 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from replications.transformer_xl.context_length import relative_effective_context_length, relative_gains
+from replications.transformer_xl.context_length import relative_effective_context_length
 
 CONTEXTS = [10, 20, 30, 40]
 
@@ -30,21 +29,6 @@ def as_written(losses, contexts, r, threshold=0.01):
             k += 1
         found[i] = contexts[k]
     return found
-
-
-def test_a_worked_example():
-    # Of position 0 the second model makes more with each step, the first nothing after the first step.
-    losses = {
-        "short": np.array([[3.0, 1.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]),
-        "long": np.array([[4.0, 1.0], [3.5, 1.0], [1.5, 1.0], [1.5, 1.0]]),
-    }
-    # baseline of position 0: 3, 2, 1.5, 1.5. With r = 1/2 it is the only position.
-    gains = relative_gains(losses, 0.5)
-    assert gains["short"] == pytest.approx([1 - math.exp(-1.0), 0.0, 0.0])
-    assert gains["long"] == pytest.approx([0.0, 1 - math.exp(-0.5), 0.0])
-    assert relative_effective_context_length(losses, CONTEXTS, 0.5) == {"short": 20, "long": 10}
-    # Over both positions the gains halve in the exponent.
-    assert relative_gains(losses, 1.0)["short"][0] == pytest.approx(1 - math.exp(-0.5))
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 12), st.sampled_from([0.1, 0.5, 1.0]), st.data())

@@ -5,10 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from replications.linear_transformer.pictures import DRAWN
-from replications.linear_transformer.report import DRAWN, Pictures
-from shared.claims.results import load_results
+
+from replications.linear_transformer.report import DRAWN
 from shared.tasks.examples import read_arrays
 from tests.refused import assert_refused
 from tests.replications.small_sequences import TRANSFORMERS, small, symbols

@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from matplotlib.image import imread
 
 from replications.transformer.figures import (
-    SAID,
-    Heads,
     LossByOperations,
-    draw_heads,
     loss_by_operations,
     maps_of_sentences,
 )
@@ -91,27 +87,6 @@ def test_half_precision_decodes_as_it_predicts(dtype):
             log_p, _, state = model.step(symbol.unsqueeze(1), state)
             steps.append(log_p.float())
     assert (torch.cat(steps, dim=1) - expected).abs().mean() < 0.1
-
-
-BEIGE = np.array([0xE6, 0xD5, 0xAE]) / 255
-
-
-def test_what_a_decoder_may_not_see_is_beige(tmp_path):
-    words, heads = (
-        np.array([f"word{k}" for k in range(10)]),
-        np.broadcast_to(np.eye(10, dtype=np.float16), (1, 2, 10, 10)),
-    )
-    kept, beige = {"source": words, "target": words} | dict.fromkeys(SAID, heads), {}
-    for kind in SAID:
-        draw_heads([kept], kind, tmp_path / "a.png")
-        beige[kind] = (abs(imread(tmp_path / "a.png")[..., :3] - BEIGE).max(axis=-1) < 0.01).mean()
-    assert beige["encoder"] == beige["cross"] == 0.0
-    assert beige["decoder"] > 0.2
-
-
-def test_nothing_is_drawn_of_a_model_without(tmp_path):
-    assert not Heads("never-run", "Every head").draw({}, tmp_path)
-    assert not [*tmp_path.iterdir()]
 
 
 def test_every_head_is_a_map_and_a_decoder_looks_at_what_came_before():

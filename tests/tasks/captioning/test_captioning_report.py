@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-
 from replications.show_attend_tell.figures import DARKEST, Overlays, Stopping, choose_images, lit
-from replications.show_attend_tell.report import DARKEST, LONGEST, Overlays, Stopping, choose_images, lit
+
+from replications.show_attend_tell.report import DARKEST, Overlays, Stopping, choose_images, lit
 from shared.claims.results import load_results
 from shared.metrics.registry import MEASURES
 from shared.reports.document import plain_text
