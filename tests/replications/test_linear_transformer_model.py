@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replications.linear_transformer.pictures import DRAWN
 
 from replications.linear_transformer.report import DRAWN
 from shared.tasks.examples import read_arrays

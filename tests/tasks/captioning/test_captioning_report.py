@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PIL import Image
-from replications.show_attend_tell.figures import DARKEST, Overlays, Stopping, choose_images, lit
 
 from replications.show_attend_tell.report import DARKEST, Overlays, Stopping, choose_images, lit
 from shared.claims.results import load_results
