@@ -12,7 +12,7 @@ from shared.claims.results import load_results
 from shared.reports import site
 from shared.reports.document import Figure, Heading, Table, parts, plain_text
 from shared.reports.runs import run_entries
-from shared.reports.site import Replicated, across_papers, beside_the_papers, main_page
+from shared.reports.site import Replicated, across_papers, beside_the_papers
 from shared.reports.verdicts import Report
 from tests.made_claims import entry
 from tests.synthetic_runs import Variant, build, change_json
@@ -89,19 +89,6 @@ def test_models_below_their_floor_are_marked(entries, tmp_path):
     assert ["below its floor" in plain_text(row[0]) for row in table.rows] == [False, True]
 
 
-def test_columns_that_nothing_fills_are_left_out_and_intervals_keep_to_the_scale(entries, tmp_path):
-    plain, attentive = ({**entry, "operations": None} for entry in entries)
-    attentive["scores"] = {"bleu": [86.7, 71.7, 101.5], "chrf": [60.0] * 3, "perplexity": [1.2, 0.8, 1.6]}
-    reports = [report(tmp_path, "first", [plain]), report(tmp_path, "second", [attentive])]
-    _, said, table = across_papers(reports, tmp_path)
-    assert "Operations" not in table.columns
-    assert "perations" not in plain_text(said.text)
-    shown = [plain_text(cell).replace("\u202f", " ").replace("\xa0", " ") for row in table.rows for cell in row]
-    assert "86.7 [71.7, 100.0]" in shown
-    assert "60.0" in shown
-    assert "1.20 [1.00, 1.60]" in shown
-
-
 def test_other_data_and_other_scales_have_no_common_table(entries, tmp_path):
     other = [entry | {"data": "elsewhere", "weights": "other"} for entry in entries]
     assert across_papers([report(tmp_path, "first", entries), report(tmp_path, "second", other)], tmp_path) == []
@@ -131,17 +118,3 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
     assert [plain_text(row[0]) for row in table.rows] == ["s", "s"]
     assert (drawn[0].value, drawn[0].interval) == (0.5, (0.25, 0.75))
     assert (drawn[1].value, drawn[1].interval) == (pytest.approx(log(1.1) / log(1.2)), ())
-
-
-def test_an_effect_of_nothing_has_no_shares(tmp_path):
-    *_, table = beside_the_papers(replicated(tmp_path, entry("T-C1", paper=0.0)), tmp_path)
-    assert isinstance(table, Table)
-    assert beside_the_papers(replicated(tmp_path, entry("T-C1")), tmp_path) == []
-
-
-def test_the_page_says_of_which_commits_its_runs_are(tmp_path):
-    first = entry("T-C1") | {"commits": ["c" * 40, "d" * 40 + " with changes"], "ended": "2026-02-01T10:00:00"}
-    claims = [first, entry("T-C2") | {"commits": ["c" * 40], "ended": "2026-03-01T10:00:00"}]
-    *_, runs = main_page(replicated(tmp_path, *claims), tmp_path, {})
-    (said,) = (plain_text(block.text) for block in runs.blocks)
-    assert f"of the commits {'c' * 12}, {'d' * 12} with changes. The last one ended on 2026-03-01." in said

@@ -1,6 +1,5 @@
 """What a report says first, and of each kind of comparison."""
 
-import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,6 @@ import pytest
 from shared.claims.results import load_results
 from shared.claims.schema import Claims, load_claims
 from shared.claims.verdicts import decide
-from shared.pipeline.show import print_verdicts
 from shared.reports import figures
 from shared.reports.document import Figure
 from shared.reports.joined import relative
@@ -113,15 +111,6 @@ def test_effects_are_as_fine_as_what_matters_and_as_their_interval(relevant, sca
     row = claim_row(entry(effect=0.312, interval=interval, relevant=relevant, scale=scale, seeds=[1], unit="nats"))
     assert row[3].split(" [")[0] == f"{effect}\N{NO-BREAK SPACE}{'times' if scale == 'log' else 'nats'}"
     assert row[4] == "generated, 1 seed"
-
-
-def test_the_terminal_has_verdict_and_effect(results, tmp_path, capsys):
-    *_, found = cards(results, tmp_path, claim(primary=compared("less", "bleu", "f", "a", relevant=1.0)))
-    (tmp_path / "claims.json").write_text(json.dumps([found]))
-    print_verdicts(tmp_path)
-    said = " ".join(capsys.readouterr().out.split())
-    for expected in ("contradicted", "opposite", f"−{-found['lead']['effect']:.1f}"):
-        assert expected in said
 
 
 def test_the_example_in_contributing_is_a_claim(tmp_path):

@@ -133,19 +133,6 @@ def test_chosen_panels_take_the_place_of_their_task_only():
     ]
 
 
-def test_a_panel_that_another_one_holds_is_left_out():
-    results = many(5)
-    results["generated-04"] = replace(results["generated-04"], not_run="too slow")
-    chosen = {
-        "part": ["generated-00", "generated-01", "generated-04"],
-        "whole": ["generated-02", "generated-01", "generated-00"],
-        "the same again": ["generated-00", "generated-01", "generated-02"],
-        "other": ["generated-02", "generated-03"],
-    }
-    titles = [title for _, title, _ in shown(panels(results, chosen))]
-    assert titles == ["Task generated, whole", "Task generated, other"]
-
-
 @pytest.mark.parametrize("names", [[f"generated-{i:02d}" for i in range(8)], ["generated-00", "corpus-00"]])
 def test_panels_that_cannot_be_read_are_refused(names):
     assert_refused("the panel 'mixed' needs variants of", panels, many(8) | many(1, task="corpus"), {"mixed": names})

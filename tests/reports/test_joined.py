@@ -81,23 +81,6 @@ def test_the_table_and_a_sentence_say_where_scales_disagree(page):
     assert bench.startswith("✔ **reproduced**")
 
 
-def test_what_both_scales_say_alike_is_folded_once_and_all_else_by_scale(root):
-    html = (root / "reports/bahdanau/index.html").read_text()
-    settings = html.split('id="the-paper-s-settings"')[1].split("</details>")[0]
-    assert "scale</h3>" not in settings
-    results = html.split('id="results-of-every-variant"')[1].split("</details>")[0]
-    assert results.count("scale</h3>") in (0, 2)
-    assert 'href="../bench/bahdanau/claims.json"' in html
-
-
-def test_the_addresses_of_a_scale_s_pages_stay(root):
-    for scale in ("quick", "bench"):
-        folder = root / "reports" / scale / "bahdanau"
-        assert '"../../bahdanau/index.html" + location.hash' in (folder / "index.html").read_text()
-        assert '<a id="T99-C1"></a>' in (folder / "README.md").read_text()
-        assert "(../../bahdanau/README.md)" in (folder / "README.md").read_text()
-
-
 def test_what_is_stored_is_what_was_written(root, tmp_path):
     part = read_part(root / "reports/quick/bahdanau")
     assert part.cards.keys() == BENCH.keys()

@@ -7,7 +7,7 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports.document import plain_text
-from shared.reports.plans import Frozen, deciding_records, end_of, plan_blocks, since_frozen, stale_variants, standing
+from shared.reports.plans import Frozen, deciding_records, end_of, since_frozen, stale_variants, standing
 from tests.synthetic_runs import Variant, build, change_json
 
 
@@ -48,14 +48,6 @@ def test_runs_older_than_the_plan_of_their_claim_are_counted_and_earlier_plans_n
     claim = SimpleNamespace(id=claim, primary=SimpleNamespace(doubled=decided.get("doubled", ())))
     decision = SimpleNamespace(claim=claim, lead=lead, changed=decided.get("changed", ()))
     assert since_frozen(Frozen(plan=plan), decision, deciding_records(decision, RUNS)) == expected
-
-
-def test_the_page_says_when_its_plans_were_frozen_and_which_claims_have_changed():
-    (both,) = plan_blocks(Frozen(plan=PLAN, changed={"C1": (), "C2": ("the floor",)}), ["C1", "C2"])
-    said = plain_text(both.text)
-    assert "frozen on 2026-01-01 and 2026-01-03; each card says when. Changed since then, as its card says: C2." in said
-    (one,) = plan_blocks(Frozen(plan=PLAN), ["C1"])
-    assert plain_text(one.text).endswith("on 2026-01-03 at commit aaaaaaaaaaaa. No longer made of its claims: C2.")
 
 
 SETTINGS = {"corpus": {"size": 1}, "model": {"width": 2}, "training": {"updates": 3}, "evaluation": {"beam": 4}}

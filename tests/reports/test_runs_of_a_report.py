@@ -14,8 +14,8 @@ from shared.reports.exhibits import by_task
 from shared.reports.page import render
 from shared.reports.paper import Paper
 from shared.reports.report import describe_data
-from shared.reports.runs import beside_the_paper, cost, learned_blocks, our_results, provenance, score_tables
-from shared.tasks.translation.report import REPORT, ScoresByLength, SideBySide
+from shared.reports.runs import beside_the_paper, cost, learned_blocks, our_results, provenance
+from shared.tasks.translation.report import REPORT, ScoresByLength
 from tests.reports.drawing import draw_all
 from tests.synthetic_runs import Variant, build, change_json, rewrite_examples, write_metrics
 
@@ -129,58 +129,6 @@ def test_trees_are_drawn_by_the_measure_that_they_are_judged_by(tmp_path):
     assert figure.path.name == "bracket_f1_by_length_generated.png"
     assert "Bracket F1 against source length" in figure.caption
     assert str(tables(REPORT.tables(list(found.values())))[0].columns[0]) == "Bracket F1 by source length"
-
-
-def test_attention_is_compared_between_the_variants_that_have_kept_it(tmp_path):
-    names = ("rnnsearch-50", "corpus-rnnsearch", "other")
-    found = load_results(build(tmp_path / "runs", {n: Variant("generated", 0.9) for n in names}, examples=30))
-    two, one = SideBySide([*names, "never-run"], "Two of three."), SideBySide(["other", "rnnsearch-50"], "One only.")
-    (figure,) = two.draw(found, tmp_path)
-    assert figure.path.name == "alignments_rnnsearch-50_corpus-rnnsearch_other_never-run.png"
-    assert figure.caption == "Two of three. Beige: a weight of exactly zero."
-    assert not one.draw(found, tmp_path)
-
-
-def test_operations_stand_with_the_cost_where_they_were_counted(results, tmp_path):
-    (without,) = tables(cost(by_task(results)))
-    assert "Operations" not in without.columns
-    variants = {"counted": Variant("generated", 0.9, operations=3.3e18), "not": Variant("generated", 0.9)}
-    found = load_results(build(tmp_path / "runs", variants, examples=10))
-    (table,) = tables(cost(by_task(found)))
-    assert table.columns[:3] == ("Variant", "Updates", "Operations")
-    assert [row[2] for row in table.rows] == ["3.30×10¹⁸", "–"]
-    assert len(table.letters) == len(table.columns)
-
-
-def test_many_measures_stand_in_several_tables(results, monkeypatch):
-    runs = by_task(results)["generated"]
-
-    def by_width(widest):
-        monkeypatch.setattr("shared.reports.runs.WIDEST", widest)
-        return [[table.columns, *table.rows] for table in tables(score_tables(runs))]
-
-    (whole, *_), (first, second, *_) = by_width(99), by_width(3)
-    assert [(*a, *b[1:]) for a, b in zip(first, second, strict=True)] == [*whole]
-
-
-def test_the_cost_says_once_what_is_alike_in_all_runs(results, tmp_path):
-    found = load_results(build(tmp_path / "runs", {"a": Variant("generated", 0.9), "b": Variant("generated", 0.9)}))
-    table, said = cost(by_task(found))[1:]
-    assert table.columns[-1] == "Peak memory, MiB"
-    assert plain_text(said.text) == "All runs: device cpu; stopped because reached the updates asked for."
-    next(iter(found["b"].runs.values()))["device"] = "cuda"
-    table, said = cost(by_task(found))[1:]
-    assert [row[-1] for row in table.rows] == ["cpu", "cpu, cuda"]
-    assert plain_text(said.text) == "All runs: stopped because reached the updates asked for."
-
-
-def test_powers_of_ten_stand_beside_ours(tmp_path):
-    found = load_results(build(tmp_path / "runs", {"base": Variant("generated", 0.9, operations=3.1e15)}, examples=10))
-    facts = paper({"label": "base", "variants": ["base"], "metrics": {"bleu": "training_operations"}, "ppl": 1e-9,
-                   "bleu": 3.3e18}, {"label": "big", "ppl": None, "bleu": 2.3e19})  # fmt: skip
-    (table,) = tables(beside_the_paper(facts, by_task(found), "paper_scale"))
-    assert [row[-2] for row in table.rows] == ["3.3×10¹⁸", "2.3×10¹⁹"]
-    assert [row[-1] for row in table.rows] == ["3.10×10¹⁵\N{NO-BREAK SPACE}(−3.30×10¹⁸)", "–"]
 
 
 @pytest.mark.parametrize(("evidence", "said"), [
