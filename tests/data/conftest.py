@@ -1,13 +1,9 @@
-"""A web server, and generated corpora that are made once."""
+"""A web server."""
 
-import functools
 import http.server
-import json
 import threading
 
 import pytest
-
-from shared.data.generated import generate
 
 
 class WebServer(http.server.ThreadingHTTPServer):
@@ -54,14 +50,3 @@ def web():
     server.shutdown()
     server.server_close()
     thread.join()
-
-
-@pytest.fixture(scope="session")
-def generated():
-    """Return :func:`generate`, which makes the same corpus once in a session; nobody may change what it returns."""
-
-    @functools.cache
-    def made(task, parameters):
-        return generate(task, json.loads(parameters))
-
-    return lambda task, parameters: made(task, json.dumps(parameters))

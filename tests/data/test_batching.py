@@ -60,19 +60,3 @@ def test_of_equal_lengths_only_the_last_batch_of_each_is_smaller_whatever_the_po
         for length, count in Counter(axes[0].tolist()).items() for begin in range(0, count, sentences)
     ]  # fmt: skip
     assert sizes == sorted(expected)
-
-
-def padding_share(lengths, batches):
-    """The share of padding among all symbols of batches, over all axes; 0 is no padding."""
-    padded = sum(int(axis[batch].max()) * len(batch) for axis in lengths for batch in batches)
-    return 1 - sum(int(axis[batch].sum()) for axis in lengths for batch in batches) / padded
-
-
-def test_padding_stays_below_five_per_cent_of_both_sides_together():
-    generator = np.random.default_rng(0)
-    target = np.clip(generator.gamma(3, 9, 25_000).astype(int), 2, 80)
-    source = np.clip((target * generator.normal(0.9, 0.15, 25_000)).astype(int), 2, 90)
-    batches = epoch_batches((target, source), pool=400, seed=1, epoch=0, tokens=1000)
-    assert padding_share((target, source), batches) < 0.05
-    shuffled = np.array_split(generator.permutation(25_000), len(batches))
-    assert padding_share((target, source), shuffled) > 0.4

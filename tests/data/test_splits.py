@@ -7,7 +7,6 @@ import pytest
 from shared.config import build
 from shared.data.splits import EQUAL, Segment, assert_disjoint, hashed_split, sentence, write_corpus
 from shared.data.storage import check_prepared, read_columns, read_summary, write_lines, write_summary
-from shared.errors import ReplicationError
 from shared.tasks.translation.settings import ParallelCorpusConfig
 from tests.refused import assert_refused, sentence_of
 
@@ -62,16 +61,6 @@ def test_the_same_settings_pass_and_defaults_count_as_given(tmp_path: Path) -> N
     assert read_summary(tmp_path) == summary
     assert summary["vocabulary"] == 12
     check_prepared(tmp_path, corpus(max_words=10_000))
-
-
-def test_other_settings_are_refused_key_by_key(tmp_path: Path) -> None:
-    write_summary(tmp_path, corpus(), {})
-    other = corpus(max_ratio=2.0, tokenizer={"kind": "sentencepiece", "size": 20})
-    with pytest.raises(ReplicationError) as refused:
-        check_prepared(tmp_path, other)
-    for said in ("key max_ratio is 9.0 there and 2.0 here;", 'key tokenizer.kind is "words" there and "sentencepiece" ',
-                 "key tokenizer.size is 12 there and 20 here;", 'tokenizer.split is "space" there'):  # fmt: skip
-        assert said in str(refused.value)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

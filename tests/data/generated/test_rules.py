@@ -6,16 +6,14 @@ import re
 from collections import Counter
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_generators import SMALL, only
 
-from shared.config import build, load_yaml
+from shared.config import build
 from shared.data.generated import cues, generate, sequences
 from shared.data.generated.translation import Agreement, Grammar, agreement_words, grammar_words
-from tests.conftest import ROOT
 
 
 def values(task, **changes):
@@ -87,13 +85,6 @@ def check_documents(parameters, corpus):
     assert_balanced(corpus, words.values)
 
 
-def test_the_full_stop_is_the_most_frequent_word_of_the_shipped_documents(generated):
-    """So that models know it as the first word of the vocabulary."""
-    parameters = load_yaml(ROOT / "data/generated_documents.yaml")["sources"][0]["parameters"]
-    words = [word for segment in generated("documents", parameters)["train"] for word in segment.texts[0].split()]
-    assert Counter(words).most_common(1)[0][0] == "."
-
-
 # Grammar
 
 
@@ -163,10 +154,9 @@ def read_recalls(text):
 
 
 def check_recalls(parameters, corpus):
-    """Every text against the rule; returns the distances of all recalls."""
+    """Every text against the rule."""
     shortest, longest = parameters.distances
     late = 2 * (parameters.keys - 1)
-    distances = []
     for segment in itertools.chain(*corpus.values()):
         text, recalls = segment.texts
         found, waiting = read_recalls(text)
@@ -176,21 +166,6 @@ def check_recalls(parameters, corpus):
         # What was not asked for had no room.
         room = len(text.split()) - longest - late
         assert all(place >= room for place in waiting.values())
-        distances += own
-    return distances
-
-
-def test_distances_are_log_uniform_where_no_question_waits_for_another():
-    # Of a single key every distance is as drawn; in texts this long next to none would fall beyond the end.
-    changed = values("recall", keys=1, distances=[3, 40]) | only(20_000, 20_000, 10)
-    found = np.sort(check_recalls(build(sequences.Recall, changed, where="test"), generate("recall", changed)))
-    assert len(found) > 8000
-    assert (found[0], found[-1]) == (3, 40)
-    upper = np.arange(3, 41)
-    below = np.searchsorted(found, upper, side="right") / len(found)
-    expected = np.minimum(np.log((upper + 0.5) / 3) / np.log(40 / 3), 1)
-    # Kolmogorov's statistic; beyond 2.2 / sqrt(8000) in one of 8,000 cases.
-    assert np.abs(below - expected).max() < 0.025
 
 
 # Tally

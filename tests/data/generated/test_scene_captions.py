@@ -67,23 +67,6 @@ def test_in_another_scene_its_statements_are_those_that_hold_there(things, other
         assert truth["all_true"] == all(holding)
 
 
-@given(things=scenes(least=3), seed=st.integers(0, 10**6))
-def test_objects_play_their_parts_from_left_to_right(things, seed):
-    middles = [thing.box[0] + thing.box[2] for thing in things]
-    for caption in scene_captions.captions(things, 5, random.Random(seed)):
-        if caption.text.startswith(("a ", "an ", "from ")):  # the other templates begin with the second
-            order = [middles[mention.thing] for mention in caption.mentions[:2]]
-            assert order == sorted(order)
-
-
-def test_every_relation_is_said_and_both_of_a_diagonal_pair():
-    things = [scene_captions.Named("owl", (0, 0, 40, 40)), scene_captions.Named("red apple", (50, 60, 60, 70))]
-    made = " ; ".join(
-        caption.text for seed in range(50) for caption in scene_captions.captions(things, 5, random.Random(seed))
-    )
-    assert all(said in made for said in (*scene_captions.DIRECTIONS.values(), "larger than"))
-
-
 def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
     assert scene_captions.holds("left", (0, 0, 10, 10), (10, 0, 20, 10))
     assert scene_captions.holds("right", (10, 0, 20, 10), (0, 0, 10, 10))
