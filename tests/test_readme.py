@@ -69,10 +69,6 @@ def test_every_command_is_one_that_the_project_has(name: str) -> None:
         assert subprocess.run(["bash", "-n", "-c", command]).returncode == 0
 
 
-def test_the_two_commands_come_first() -> None:
-    assert commands(README)[:2] == ["python3.11 replicate.py", "python3.11 replicate.py test"]
-
-
 @pytest.mark.parametrize("name", GUIDES)
 def test_commands_of_the_pipeline_have_the_arguments_that_it_takes(name: str) -> None:
     begin = "python -m shared.pipeline "
@@ -106,12 +102,6 @@ def test_the_experiment_that_is_shown_is_one_that_check_allows(tmp_path: Path) -
     project = copy_files(tmp_path / "project")
     change_yaml(project / path, change)
     assert "no mistake" in pipeline(project, "check bahdanau --scale quick")
-
-
-def test_the_verdicts_have_their_place() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text.count("<!-- verdicts:begin -->\n") == text.count("<!-- verdicts:end -->\n") == 1
-    assert text.index("<!-- verdicts:begin -->") < text.index("<!-- verdicts:end -->")
 
 
 def test_the_model_that_is_shown_runs() -> None:

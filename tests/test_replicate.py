@@ -220,13 +220,6 @@ def test_a_list_of_locks_that_is_cut_off_is_removed_and_a_whole_one_stays(left: 
     assert not locks.exists()
 
 
-def test_help_says_how_to_use_it_and_does_nothing(tmp_path: Path) -> None:
-    project = Project(tmp_path / "tiny")
-    done = project.start("--help")
-    assert "replicate.py repro report@luong" in done.stdout
-    assert not (project.folder / ".venv").exists()
-
-
 @pytest.mark.parametrize(("words", "said"), [
     (["tset"], "there is no command 'tset' (did you mean 'test'?); give setup alone, or a command such as"),
     (["chek", "luong"], "there is no command 'chek' (did you mean 'check'?)"),

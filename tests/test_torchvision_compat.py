@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,41 +55,14 @@ def test_programs_without_torchvision_do_not_even_import_torch() -> None:
     assert output_of("import shared, sys; print('torch' in sys.modules)") == "False"
 
 
-class Library:
-    """Stands for torch.library.Library and keeps what is declared."""
-
-    declared: list[str]
-
-    def __init__(self, namespace: str, kind: str) -> None:
-        assert (namespace, kind) == ("torchvision", "FRAGMENT")
-        self.declared = []
-
-    def define(self, schema: str) -> None:
-        self.declared.append(schema.split("(")[0])
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a folder like torchvision's, with nothing declared yet."""
-    (tmp_path / "_C.so").write_bytes(b"")
-    monkeypatch.setattr(torch.library, "Library", Library)
+def test_both_schemas_are_declared_and_kept_where_no_library_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared: list[str] = []
+    fragment = SimpleNamespace(define=declared.append)
+    monkeypatch.setattr(torch.library, "Library", lambda *_: fragment)
     monkeypatch.setattr(torchvision_compat, "_declared", [])
-    return tmp_path
-
-
-def test_nothing_is_declared_where_the_library_loads(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[str] = []
-    monkeypatch.setattr(torch.ops, "load_library", loaded.append)
-    assert torchvision_compat.declare_missing_operators(package) is False
-    assert loaded == [str(package / "_C.so")]
-    assert torchvision_compat._declared == []
-
-
-def test_both_schemas_are_declared_and_kept_where_it_does_not(package: Path) -> None:
-    assert torchvision_compat.declare_missing_operators(package) is True  # an empty file is no library
-    assert [library.declared for library in torchvision_compat._declared] == [["nms", "qnms"]]
-
-
-def test_a_package_without_a_library_is_helped_too(package: Path) -> None:
-    (package / "_C.so").unlink()
-    assert torchvision_compat.declare_missing_operators(package) is True
+    (tmp_path / "_C.so").write_bytes(b"")  # an empty file is no library
+    assert torchvision_compat.declare_missing_operators(tmp_path) is True
+    assert [schema.partition("(")[0] for schema in declared] == ["nms", "qnms"]
+    assert torchvision_compat._declared == [fragment]
