@@ -10,7 +10,6 @@ import pytest
 import yaml
 from rich.console import Console
 
-from shared.pipeline.__main__ import main
 from shared.pipeline.compare import compare_stage
 from tests.refused import assert_refused
 from tests.reports.drawing import amiss
@@ -120,11 +119,6 @@ def test_a_folder_and_other_data(project, tmp_path):
         assert "test data that differ or are not known" in printed
 
 
-def test_data_of_which_nothing_is_known_have_no_intervals(project):
-    (project / "runs/quick/toy/fetched/generated.json").unlink()
-    assert "test data that differ or are not known" in said("toy.good", "toy.poor")
-
-
 def test_runs_that_share_no_measure_are_not_called_equal(project):
     for name, metric in (("good", "bleu"), ("poor", "accuracy")):
         path = project / f"runs/quick/toy/{name}/metrics.json"
@@ -154,9 +148,3 @@ def test_what_one_side_has_alone_is_named(project):
 def test_names_that_mean_nothing(project, names, options, message):
     assert_refused(message, said, *names, **options)
     assert not (project / "reports" / "comparisons").exists()
-
-
-def test_the_command_line_takes_both_names(root, monkeypatch, capsys):
-    monkeypatch.chdir(root)
-    assert main(["compare", "bahdanau.rnnsearch-50", "bahdanau.rnnsearch-51"]) == 2
-    assert "no results of bahdanau's variant 'rnnsearch-51' (did you mean 'rnnsearch-50'?)" in capsys.readouterr().err

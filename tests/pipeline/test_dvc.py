@@ -1,17 +1,12 @@
 """The real pipeline under the real DVC: what runs, what does not, and what a kill leaves."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import yaml
 
 from shared.pipeline.runs import FEW
-from tests.pipeline.scratch import SMOKE, change_yaml, commit, copy_project, dvc, environment, stages_run
+from tests.pipeline.scratch import SMOKE, change_yaml, commit, copy_project, dvc, stages_run
 
 pytestmark = pytest.mark.slow
 PIPELINE = "replications/bahdanau/smoke/dvc.yaml"
@@ -106,29 +101,6 @@ def test_an_experiment_changes_one_line_of_a_scale_and_runs_what_depends_on_it(p
     after = path.read_text().splitlines()
     (changed,) = ((old, new) for old, new in zip(before, after, strict=True) if old != new)
     assert changed == (f"      beam: {beam}", f"      beam: {beam + 1}")
-
-
-def test_a_pipeline_that_was_killed_continues_in_the_middle_of_training(project):
-    def change(content):
-        content["variants"]["rnnencdec-50"]["training"] = {"updates": 400, "validate_every": 40}
-
-    change_yaml(project / SMOKE, change)
-    train = project / "runs" / "smoke" / "bahdanau" / "rnnencdec-50" / "train" / "seed1"
-    (train / "run.json").unlink()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dvc", "repro", f"{PIPELINE}:train@rnnencdec-50"], cwd=project, env=environment(),
-        start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    begun = time.time()
-    last = train / "checkpoints" / "last.ckpt"
-    while not (last.exists() and last.stat().st_mtime > begun):
-        assert process.poll() is None, "training ended before it could be killed"
-        assert time.time() - begun < 240
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert "continuing from update" in dvc(project, "repro", f"{PIPELINE}:train@rnnencdec-50")
-    assert (train / "run.json").exists()
 
 
 def test_a_mistake_stops_the_pipeline_at_its_check_and_is_not_locked(project):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from shared.pipeline.config import load_params
-from shared.pipeline.new import SHAPES, new_replication
+from shared.pipeline.new import new_replication
 from shared.tasks.kinds import KINDS
 from tests.pipeline.scratch import ROOT, change_yaml, changes, commit, copy_files, copy_scenes, dvc, pipeline, smoke_of
 from tests.pipeline.test_check import as_dvc_writes
@@ -44,10 +44,6 @@ def empty(tmp_path, monkeypatch):
 
 def files(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_every_kind_has_a_template():
-    assert set(SHAPES) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)

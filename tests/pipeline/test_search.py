@@ -3,8 +3,6 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -12,8 +10,8 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.search import Search, unfollowed, untuned
 from shared.tasks.settings import StudyConfig
-from tests.pipeline.scratch import ROOT, change_yaml, environment
-from tests.pipeline.toys import CANNOT_RUN, LEFT_OUT, Paper, enter, write_project, write_yaml
+from tests.pipeline.scratch import change_yaml
+from tests.pipeline.toys import LEFT_OUT, Paper, enter, write_project, write_yaml
 from tests.refused import assert_refused
 
 PAPER, RATE = "toy_sequences", "training.optimizer.learning_rate"
@@ -191,12 +189,6 @@ def test_what_diverges_is_never_best(project, capsys):
     assert unfollowed(PAPER, "smoke")[0].endswith(f"short diverged with every {RATE}; try others.")
 
 
-def test_a_machine_that_cannot_train_a_variant_says_so(project, capsys):
-    project.asks(lambda content: content["groups"][1].update(variants=["elsewhere"]))
-    project.search(status=2)
-    assert CANNOT_RUN in capsys.readouterr().err
-
-
 def test_a_setting_that_is_not_the_best_is_named_until_it_is_set_or_kept_for_a_reason(project, capsys):
     best = project.found("short", 1)["best"]
     capsys.readouterr()
@@ -299,10 +291,3 @@ def test_every_trial_is_validated_at_its_end(updates, every, project):
     project.asks(lambda content: content["groups"][0].update(updates=updates))
     training = (search := Search(ScaleFile(PAPER, "smoke"))).config(search.tried[0], "long", RATES[0]).training
     assert (training.updates, training.validate_every) == (updates, every)
-
-
-def test_trials_are_in_neither_gits_nor_dvcs_sight():
-    trial = "runs/quick/bahdanau/search/rnnsearch-50/0123/run.json"
-    for command in (["git"], [sys.executable, "-m", "dvc"]):
-        done = subprocess.run([*command, "check-ignore", trial], cwd=ROOT, env=environment(), capture_output=True)
-        assert trial in done.stdout.decode()

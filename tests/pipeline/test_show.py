@@ -60,16 +60,6 @@ def test_every_paper_task_and_variant_that_runs_is_listed_after_a_legend(project
         assert all(f"tasks, scale {each.scale}: {', '.join(each.tasks)}" in printed for each in settings)
 
 
-def test_one_paper_is_listed_with_its_tasks_and_the_reasons_for_what_is_left_out(project):
-    printed = said(list_runs, "luong")
-    for scale in scales_of("luong"):
-        settings = ScaleFile("luong", scale)
-        assert all(f"\n{variant} " in printed for variant in settings.identities)
-        assert all(" ".join(reason.split()) in printed for reason in settings.left_out.values())
-    assert "gold (gold-location, gold-local-m-general, gold-ibm1, gold-fast-align)" in printed
-    assert main(["list", "luomg"]) == 2
-
-
 def test_what_is_trained_and_judged_is_counted(toys):
     paper = Paper("sequences", toys)
     settings = ScaleFile(paper.name, "smoke")

@@ -13,46 +13,19 @@ from rich.console import Console
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
 from shared.pipeline.__main__ import main
-from shared.pipeline.trying import block, coarse, print_tried, write_tried
+from shared.pipeline.trying import print_tried
 from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
-from shared.tasks.tried import UNSEEN, Picture, Tried, Weights
-from tests.conftest import ROOT
-from tests.pipeline.toys import SEEDS, TOYS, Paper, enter, write_project
-
-ATTENTIVE = {"translation": "Translator", "language": "Reader"}
-"""Kinds whose toys show no attention to the models that take their place."""
-
-
-@pytest.fixture(scope="module")
-def trained(made, tmp_path_factory):
-    """Kind to a project in which its paper has a trained variant that attends."""
-    projects = {}
-
-    def project(kind):
-        if kind not in ATTENTIVE:
-            return made(kind)
-        if kind not in projects:
-            root = projects[kind] = write_project(tmp_path_factory.mktemp(kind) / "project")
-            with pytest.MonkeyPatch.context() as patch:
-                enter(root, patch)
-                file = root / "replications" / f"toy_{kind}" / "replication.py"
-                attends = f"from tests.pipeline.attentive import {ATTENTIVE[kind]} as Toy"
-                file.write_text(file.read_text().replace(f"from {TOYS[kind].models} import Toy", attends))
-                paper = Paper(kind, root)
-                paper.prepare()
-                paper.stage("train", "long")
-        return projects[kind]
-
-    return project
+from shared.tasks.tried import Tried, Weights
+from tests.pipeline.toys import SEEDS, TOYS, Paper, copy, enter
 
 
 @pytest.fixture
-def toy(trained, monkeypatch):
+def toy(made, monkeypatch):
     """From a kind to its paper, in the project that becomes the current one."""
 
     def entered(kind):
-        root = trained(kind)
+        root = made(kind)
         enter(root, monkeypatch)
         monkeypatch.setattr(captioning_trial, "fetch", lambda dataset: None)
         monkeypatch.setenv("COLUMNS", "100")
@@ -167,12 +140,6 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
 
 
-def test_what_comes_with_the_project_is_small():
-    files = [file for file in (ROOT / "replications").glob("*/pretrained/**/*") if file.is_file()]
-    assert files
-    assert sum(file.stat().st_size for file in files) < 6e6
-
-
 def test_of_a_set_the_number_is_said_whatever_the_order_of_its_elements(toy, capsys):
     paper = toy("sets")
     one, other = (tried(capsys, paper, text).splitlines() for text in ("0.5; 0.25;0.125", "0.125; 0.5; 0.25"))
@@ -250,19 +217,18 @@ def test_every_kind_has_a_page(kind, text, toy, capsys):
     assert ("<img " in content) == (kind == "captioning")
 
 
-def test_without_a_checkpoint_it_says_what_to_run(toy, capsys, tmp_path, monkeypatch):
-    paper = toy("translation")
+def test_without_a_checkpoint_it_says_what_to_run(made, capsys, tmp_path, monkeypatch):
+    paper = copy("translation", made("translation"), tmp_path / "project", monkeypatch)
+    shutil.rmtree(paper.runs / "short" / "train")
     assert main(["try", f"{paper.name}.short", "a", "--scale", "smoke"]) == 2
     error = capsys.readouterr().err
     assert f"dvc repro replications/{paper.name}/smoke/dvc.yaml:train@short" in error
     assert "has no seed 77; choose from 3, 4" in tried(capsys, paper, "a", "--seed", "77", status=2)
     assert main(["try", f"{paper.name}.lomg", "a", "--scale", "smoke"]) == 2
     assert "did you mean 'long'?" in capsys.readouterr().err
-    root = shutil.copytree(paper.root, tmp_path / "project", symlinks=True)
-    enter(root, monkeypatch)
-    (root / "runs" / "smoke" / paper.name / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
+    (paper.runs / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
     assert "has no trained model of seed 3 at" in tried(capsys, paper, "a", "--seed", "3", status=2)
-    Paper("translation", root).change_variant("long", model={"size": 13})
+    paper.change_variant("long", model={"size": 13})
     word = first_line(paper, "source").split()[0]
     assert "are of another model than its settings" in tried(capsys, paper, word, status=2)
 
@@ -298,31 +264,3 @@ def test_a_matrix_that_is_too_wide_goes_on_below_and_control_characters_do_nothi
     assert max(map(len, printed.splitlines())) <= 40
     assert printed.count("one") == 4  # three parts of the matrix, and the largest weights
     assert "w0 100 %" in printed
-
-
-def test_pictures_are_drawn_with_and_without_colours():
-    pixels = np.zeros((2, 2, 3), dtype=np.uint8)
-    pixels[0, 1], pixels[1, 1] = 255, UNSEEN
-    answer = Tried("a", "b", pictures=[Picture("square", pixels)])
-    assert [line.rstrip() for line in shown(answer).splitlines()[4:6]] == ["    ██", "    ··"]
-    assert "255;255;255" in shown(answer, force_terminal=True, color_system="truecolor")
-
-
-def test_shades_are_shares_of_the_largest_weight_and_maps_are_coarse():
-    assert [block(shade) for shade in (0.0, 0.05, 0.2, 0.3, 0.6, 1.0)] == [" ", " ", "░", "▒", "▓", "█"]
-    weights = np.zeros((14, 14))
-    weights[2:4, 4:6] = 0.25
-    assert coarse(weights).shape == (7, 7)
-    assert coarse(weights)[1, 2] == 1.0
-    assert coarse(weights).sum() == 1.0
-
-
-def test_a_page_of_a_picture_carries_it_inside(tmp_path):
-    pixels = np.full((2, 3, 3), 7, dtype=np.uint8)
-    weights = Weights("Maps.", ["a<b"], (), np.array([[0.5, 0.5]]), "map", (1, 2), pixels)
-    write_tried(Tried("i", "o", [weights], pictures=[Picture("p", pixels)], lines=["n"]), "<t>", tmp_path / "page.html")
-    content = (tmp_path / "page.html").read_text()
-    assert content.count("data:image/png;base64,") == 2
-    assert "<title>&lt;t&gt;</title>" in content
-    (explored,) = explored_maps(content)
-    assert (explored["rows"], explored["weights"], explored["across"]) == (["a<b"], [[100, 100]], 2)

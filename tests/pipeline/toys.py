@@ -118,7 +118,7 @@ TOYS = {
     "translation": Toy(
         "tests.tasks.translation.toy_translator",
         _task({"source": "source", "target": "target", "tokenizer": _words(16), "test": ["test", "test_long"]},
-              0.05, {"sentences": 20}, {"bleu": "none"}, more={"decoding": {"beam": 2}}),
+              0.02, {"sentences": 20}, {"bleu": "none"}, more={"decoding": {"beam": 2}}),
         _generated(
             "adjacent_swap", {"source": "made-up words", "target": "their translations"},
             {"test": ([3, 6], 12), "test_long": ([7, 9], 6), "valid": ([3, 6], 10), "train": ([3, 6], 80)},
@@ -147,7 +147,7 @@ TOYS = {
         {name: squares.SPLITS[name] for name in ("test", "pairs")}, after="features",
     ),
     "language": Toy(
-        "tests.tasks.language.toy_language_models",
+        "tests.tasks.language.toy_reader",
         _task({"recalls": "recall", "tokenizer": _words(20), "test": ["test", "test_other"]},
               0.02, {"sentences": 6, "length": 8},
               {"length": 10, "reach": {"memory": 10}, "columns": 3, "block": 50, "memories": [0, 20],

@@ -3,12 +3,12 @@
 import torch
 from torch import nn
 
-from shared.decoding.protocol import select_beams
+from shared.decoding.protocol import select_sources
 from tests.tasks.in_process import ToyConfig as ToyConfig
 
 
 class Toy(nn.Module):
-    """The next word by the last one and the mean of the source; shows no attention."""
+    """The next word by the last one and what it attends to in the source."""
 
     def __init__(self, config, source_vocabulary, target_vocabulary):
         super().__init__()
@@ -17,16 +17,19 @@ class Toy(nn.Module):
         self.say = nn.Linear(config.size, target_vocabulary)
 
     def start(self, source, mask):
-        """(B, S) to the mean of the source's embeddings, (B, 1, D)."""
-        weights = mask / mask.sum(1, keepdim=True)
-        return weights.unsqueeze(1) @ self.source(source)
+        return self.source(source), mask
 
     def forward(self, source, source_mask, target):
-        read = torch.tanh(self.target(target) + self.start(source, source_mask))
-        return self.say(self.dropout(read)), None
+        return self._read(target, self.start(source, source_mask))
 
     def step(self, tokens, state):
-        return torch.log_softmax(self.say(torch.tanh(self.target(tokens) + state)), -1), None, state
+        logits, attention = self._read(tokens, state)
+        return torch.log_softmax(logits, -1), attention, state
 
     def reorder(self, state, sources, beams):
-        return select_beams(state, sources, beams)
+        return tuple(select_sources(part, sources) for part in state)
+
+    def _read(self, tokens, state):
+        (source, mask), words = state, self.target(tokens)
+        attention = (words @ source.mT).masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(-1)
+        return self.say(self.dropout(torch.tanh(words + attention @ source))), attention

@@ -1,38 +1,15 @@
-"""Toy models that attend, for tests of what is shown of attention: a translator, and a reader with a memory."""
+"""The reader of the toy papers, which attends to what its memory has."""
 
 import torch
 from torch import nn
 
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import memory_mask
-from shared.decoding.protocol import select_sources
-from tests.tasks.language.toy_language_models import Toy as RecurrentReader
-from tests.tasks.translation import toy_translator
+from tests.tasks.language import toy_language_models
+from tests.tasks.language.toy_language_models import ToyConfig as ToyConfig
 
 
-class Translator(toy_translator.Toy):
-    """The next word by the last one and what it attends to in the source."""
-
-    def start(self, source, mask):
-        return self.source(source), mask
-
-    def forward(self, source, source_mask, target):
-        return self._read(target, self.start(source, source_mask))
-
-    def step(self, tokens, state):
-        logits, attention = self._read(tokens, state)
-        return torch.log_softmax(logits, -1), attention, state
-
-    def reorder(self, state, sources, beams):
-        return tuple(select_sources(part, sources) for part in state)
-
-    def _read(self, tokens, state):
-        (source, mask), words = state, self.target(tokens)
-        attention = (words @ source.mT).masked_fill(~mask.unsqueeze(1), -torch.inf).softmax(-1)
-        return self.say(torch.tanh(words + attention @ source)), attention
-
-
-class Reader(RecurrentReader):
+class Toy(toy_language_models.Toy):
     """Attention to all that the memory has, without positions."""
 
     def __init__(self, config, vocabulary, other=None):
