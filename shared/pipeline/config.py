@@ -29,13 +29,14 @@ MOST = 2**31 - 1
 """The largest whole number that a setting may be: seeds and sizes beyond it suit no library that takes them."""
 
 
-def _each_once(seeds: list[int]) -> list[int]:
-    if len(set(seeds)) < len(seeds):
-        raise ValueError("each seed must stand there once")
-    return seeds
+def each_once(values: list[Any]) -> list[Any]:
+    """Refuse a list, for pydantic, that has a value twice."""
+    if len(set(values)) < len(values):
+        raise ValueError("each must stand there once")
+    return values
 
 
-Seeds = Annotated[list[Annotated[int, Field(ge=0, le=MOST)]], Field(min_length=1), AfterValidator(_each_once)]
+Seeds = Annotated[list[Annotated[int, Field(ge=0, le=MOST)]], Field(min_length=1), AfterValidator(each_once)]
 """One seed or more; each is a run of its own."""
 
 

@@ -11,7 +11,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 from rich.console import Console
 
 from shared.claims.results import read_curve
@@ -21,7 +21,7 @@ from shared.config import Strict, build, load_yaml, merge, near
 from shared.data.cards import load_card
 from shared.errors import ReplicationError
 from shared.pipeline.code import code_of
-from shared.pipeline.config import EMPTY, ScaleFile, Seeds, lenders
+from shared.pipeline.config import EMPTY, ScaleFile, Seeds, each_once, lenders
 from shared.pipeline.files import alone, run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
@@ -35,7 +35,6 @@ from shared.training.pool import Job
 Value = bool | int | float | str
 Outcomes = dict[tuple[str, str], dict[str, Any]]
 """Key and variant to what ``search.json`` says of them."""
-MADE = ("git_commit", "git_dirty", "date")
 
 
 class Group(Strict):
@@ -60,7 +59,7 @@ class Tried(Group):
     """
 
     key: str = Field(pattern=r"^(training|model)\.")
-    values: list[Value] = Field(min_length=2)
+    values: Annotated[list[Value], AfterValidator(each_once)] = Field(min_length=2)
     updates: int | None = Field(default=None, ge=1)
 
 
@@ -125,9 +124,6 @@ class Search:
         for group in self.same:
             if group.same_as not in known:
                 yield f"same_as: '{group.same_as}' is not tried{near(group.same_as, known)}."
-        for group in self.tried:
-            if twice := [value for value in group.values if group.values.count(value) > 1]:
-                yield f"values of {group.key}: {twice[0]} stands there twice; leave in one."
         pairs = [f"{group.key} of {variant}" for group, variant in self.pairs()]
         if twice := [pair for pair in pairs if pairs.count(pair) > 1]:
             yield f"groups: {twice[0]} stands there twice; leave in one."
@@ -197,11 +193,10 @@ class Search:
         found = {}
         for group, variant in self.pairs() if record["seeds"] == self.seeds else ():
             asked = group.model_dump(include={"key", "values", "updates"})
-            for outcome in [
-                then["variants"].get(variant) for then in record["groups"] if asked.items() <= then.items()
-            ]:
+            for then in record["groups"]:
+                outcome = then["variants"].get(variant) if asked.items() <= then.items() else None
                 if outcome and outcome["settings"] == self.digest(group, variant):
-                    found[group.key, variant] = {key: record[key] for key in MADE if key in record} | outcome
+                    found[group.key, variant] = outcome
         return found
 
 
@@ -239,10 +234,8 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     outcomes = {pair: found for pair, found in (search.answers() or {}).items() if pair[1] not in wanted}
     for group, variant in search.pairs():
         if variant not in wanted and (group.key, variant) not in outcomes:
-            raise ReplicationError(
-                f"{found_path(settings)}: it does not answer what {search.path} asks of '{variant}'; add that variant "
-                "to --only, or leave --only out."
-            )
+            lacking = f"{found_path(settings)} does not answer what {search.path} asks of '{variant}'"
+            raise ReplicationError(f"{lacking}; add that variant to --only, or leave --only out.")
     for task in dict.fromkeys(map(settings.task_of, wanted)):
         _prepare(settings, task)
     asked = [(group, name, [*_trials(search, group, name)]) for group, name in search.pairs() if name in wanted]
@@ -256,8 +249,6 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {cannot.pop()}.")
     for group, variant, trials in asked:
         outcomes[group.key, variant] = _outcome(search, group, variant, trials) | made
-    for group, variant in search.pairs():
-        outcomes[group.key, variant]["in_params"] = search.value(group, variant)
     seconds = sum(trial["processor_seconds"] for found in outcomes.values() for trial in found["trials"])
     groups = [
         group.model_dump(include={"key", "values", "updates"})
@@ -301,25 +292,20 @@ def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]
 
     settings, values = search.settings, list[dict[str, Any]]()
     for value in group.values:
-        ends, lowest, seconds = dict[str, float | None](), list[float | None](), 0.0
+        ends, seconds = dict[str, float | None](), 0.0
         for trial in [each for each in trials if each.value == value]:
             run = read_record(trial.folder / "run.json", "run the search again", TRAINED)
             losses = read_curve(trial.folder / "curve.csv", metric="loss", split="valid")  # those that are finite
             diverged = run["stopped_because"].startswith(DIVERGED) or max(losses, default=-1) < run["updates"]
             ends[str(trial.seed)] = None if diverged else losses[run["updates"]]
-            lowest.append(None if diverged else min(losses.values()))
             seconds += run["processor_seconds"]
-        means = {"loss": _mean([*ends.values()]), "lowest": _mean(lowest)}
-        values.append({"value": value, **means, "seeds": ends, "processor_seconds": round(seconds, 1)})
+        known = [loss for loss in ends.values() if loss is not None]
+        mean = float(f"{sum(known) / len(known):.6g}") if len(known) == len(ends) else None
+        values.append({"value": value, "loss": mean, "seeds": ends, "processor_seconds": round(seconds, 1)})
     learnt = [value for value in values if value["loss"] is not None]
     best = min(learnt, key=lambda value: value["loss"])["value"] if learnt else None
     code = hash_of(code_of(settings.kind, settings.paper, *lenders(settings.run(variant)))["train"])
     return {"trials": values, "best": best, "settings": search.digest(group, variant), "code": code}
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(f"{sum(known) / len(known):.6g}") if len(known) == len(values) else None
 
 
 def has_search(settings: ScaleFile) -> bool:
@@ -347,10 +333,8 @@ def unfollowed(paper: str, scale: str) -> list[str]:
     for group, variant in search.pairs():
         used, outcome = search.value(group, variant), answers.get((group.key, variant))
         if outcome is None:
-            lines.append(
-                f"{path}: it is not of what {search.path} asks of '{variant}' now, or other settings of it, or its "
-                f"data, have changed since; {command} again."
-            )
+            since = "or its other settings or its data have changed since"
+            lines.append(f"{path}: it is not of what {search.path} asks of '{variant}' now, {since}; {command} again.")
         elif variant not in group.kept:
             losses = {trial["value"]: trial["loss"] for trial in outcome["trials"]}
             if outcome["best"] is None:
