@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -79,14 +78,9 @@ def made_anew(final: Path) -> Iterator[Path]:
     partial, old = (final.with_name(f"{final.name}.{end}") for end in ("partial", "old.partial"))
     if old.exists() and not final.exists():
         old.rename(final)  # the process that put it aside was killed before it had the new one in place
-    for leftover in (path for path in (partial, old) if path.exists()):
-        try:
+    for leftover in (partial, old):
+        if leftover.exists():
             shutil.rmtree(leftover)
-        except OSError as error:
-            raise ReplicationError(
-                f"{leftover}, which an earlier command has left, cannot be removed ({error.strerror}); remove it, then "
-                "the same command continues."
-            ) from None
     partial.mkdir(parents=True)
     try:
         yield partial
@@ -114,9 +108,7 @@ def alone(results: str, *, waits: bool = False, shared: bool = False) -> Callabl
         def once(name: str, scale: str, **options: Any) -> None:
             group = Group.here()
             if group.size > 1 and not shared:
-                raise ReplicationError(
-                    f"the {results} of {name} are made by one process, not by {group.size}; start it without torchrun."
-                )
+                raise ReplicationError(f"one process makes the {results} of {name}; start it without torchrun.")
             with locked(f"{results} of {name} at {scale} scale", waits) if group.first else nullcontext():
                 stage(name, scale, **options)
 
@@ -134,21 +126,13 @@ def locked(what: str, waits: bool = False) -> Iterator[None]:
     """
 
     def refuse(file: IO[str]) -> None:
+        file.seek(0)
         if not waits:
-            raise ReplicationError(f"the {what} are being made by {_holder(file)}; wait for its end, or end it first.")
+            holder = file.read() or "another process"  # which has the lock since a moment ago
+            raise ReplicationError(f"the {what} are being made by {holder}; wait for its end, or end it first.")
 
     with file_lock(LOCKS / what.replace(" ", "-").replace("/", "-"), refuse) as file:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}")
         file.flush()
         yield
-
-
-def _holder(file: IO[str]) -> str:
-    """Who holds the lock. Who has just got it writes its number a moment later."""
-    for _ in range(20):
-        file.seek(0)
-        if said := file.read():
-            return said
-        time.sleep(0.05)
-    return "another process"

@@ -106,7 +106,7 @@ def overwrite_weights(path):
 def test_weights_that_have_changed_since_they_were_written_are_refused(paper, capsys, stage, name):
     overwrite_weights(checkpoints(paper) / f"{name}.ckpt")
     place = re.escape(f"train/seed{SEEDS[0]}/checkpoints/{name}.ckpt")
-    wrong = r"is damaged \(the checksum of \S+ is wrong\); delete it and train again\."
+    wrong = r"is damaged; delete it and train again\."
     assert re.search(f"{place} {wrong}", refusal(paper, stage, capsys))
 
 
@@ -123,7 +123,8 @@ def test_a_checkpoint_that_may_not_be_read_is_not_called_damaged(tmp_path, monke
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     monkeypatch.setattr(zipfile, "ZipFile", refuse)  # whoever is root may read everything
-    assert_refused(r"a\.ckpt cannot be read \(Permission denied\); make it", check_weights, tmp_path / "a.ckpt")
+    with pytest.raises(PermissionError):  # which the command line and the workers put into words
+        check_weights(tmp_path / "a.ckpt")
 
 
 @pytest.mark.parametrize(("at", "value"), [(8, 99), (6, 1)])

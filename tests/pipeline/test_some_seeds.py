@@ -39,15 +39,15 @@ def test_a_seed_whose_settings_have_changed_since_it_was_queued_is_not_trained(p
     settings = ScaleFile(paper.name, "smoke")
     mark = marks_of(settings, settings.run("long"), [SEEDS[0]])[SEEDS[0]]
     paper.change_variant("long", training={"updates": 39})
-    with pytest.raises(ReplicationError, match="its code have changed since the training of this variant began"):
+    with pytest.raises(ReplicationError, match="data or code have changed since the stage began"):
         train_seed(paper.name, "smoke", "long", SEEDS[0], mark, "a seed", paper.runs / "long/train" / f"seed{SEEDS[0]}")
     assert not (paper.runs / "long" / "train" / f"seed{SEEDS[0]}").exists()
 
 
 def test_data_without_a_record_of_their_fetching_are_not_trained_on(paper, capsys):
-    (paper.runs / "fetched" / "task.json").write_text('{"files": {"train.text": {}}}')
+    (paper.runs / "fetched" / "task.json").write_text('{"file": {}}')
     assert run(paper, "train") == 2
-    said = f"fetched/task.json has no sha256 of train.text; run 'python -m shared.pipeline fetch {paper.name}.task"
+    said = f"fetched/task.json lacks the key 'files'; run 'python -m shared.pipeline fetch {paper.name}.task"
     assert said in capsys.readouterr().err
     assert not (paper.runs / "long").exists()
 
@@ -107,7 +107,7 @@ def test_weights_of_another_size_are_refused_in_a_sentence(paper, capsys):
     capsys.readouterr()
     assert run(paper, "evaluate", SEEDS[0], variant="short") == 2
     folder = f"runs/smoke/{paper.name}/short/train/seed{SEEDS[0]}"
-    said = f"the weights in {folder} are of another model than its settings are; train short again."
+    said = f"the weights in {folder} are not of today's settings; train short again."
     printed = capsys.readouterr()
     assert printed.err == f"error: {paper.name}.short seed {SEEDS[0]}: evaluation: {said}\n"
     assert "Traceback" not in printed.out

@@ -155,5 +155,5 @@ def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) 
 def test_a_stage_that_is_not_shared_is_refused_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ReplicationError, match="reports of toy are made by one process, not by 2"):
+    with pytest.raises(ReplicationError, match="one process makes the reports of toy; start it without torchrun"):
         alone("reports")(lambda name, scale: None)("toy", "smoke")
