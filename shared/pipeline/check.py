@@ -106,10 +106,8 @@ def check_settings(settings: ScaleFile) -> None:
     """Check a scale's pipeline, its data sets and every variant that could be built."""
     pipeline = settings.path.with_name("dvc.yaml")
     if not pipeline.is_file() or pipeline.read_text(encoding="utf-8") != PIPELINE.read_text(encoding="utf-8"):
-        raise ReplicationError(
-            f"{pipeline} is not the pipeline that all scales share; make it a link, with "
-            f"'ln -sf ../../../{PIPELINE} {pipeline}'."
-        )
+        link = f"ln -sf ../../../{PIPELINE} {pipeline}"
+        raise ReplicationError(f"{pipeline} is not the pipeline that all scales share; run '{link}'.")
     cards = [path.stem for path in CARDS.glob("*.yaml")]
     for task in settings.tasks:
         check_name(settings.dataset(task), cards, f"{settings.path}: tasks.{task}.corpus.dataset: there is no card")
@@ -118,11 +116,9 @@ def check_settings(settings: ScaleFile) -> None:
         _check_sections(settings, built.sections, f"{settings.path}: tasks.{name}")
     for task in settings.tasks:
         card, corpus = check_card(settings.dataset(task)), settings.corpus(task)
+        where = f"{settings.path}: tasks.{task}"
         if corpus.draws == "each_seed" and not isinstance(card.sources[0], GeneratedSource):
-            raise ReplicationError(
-                f"{settings.path}: tasks.{task}.corpus.draws: {card.id} is not generated, so that there is one draw of "
-                "it; take 'draws' out."
-            )
+            raise ReplicationError(f"{where}.corpus.draws: {card.id} is not generated; take 'draws' out.")
         running = card.reader is not None and card.reader.name == "running_text"
         languages = card.languages or ["text"] * running
         named = {"test": (corpus.splits, card.splits), "dataset": (corpus.reads, languages)}
@@ -131,17 +127,15 @@ def check_settings(settings: ScaleFile) -> None:
             named[key] = ([value] if isinstance(value, str) else value, languages)
         for key, (names, known) in named.items():
             for name in names if known or key != "test" else ():
-                check_name(name, known, f"{settings.path}: tasks.{task}.corpus.{key}: {card.id} has no")
+                check_name(name, known, f"{where}.corpus.{key}: {card.id} has no")
     for variant in settings.built_variants:
         check_model(settings.models, settings.run(variant))
     for name in settings.others:  # other data may not go by the name of a task
         other, variant = settings.other(name)
         task = other.task_of(variant)
         if other.kind != settings.kind or task not in settings.tasks or other.corpus(task) != settings.corpus(task):
-            raise ReplicationError(
-                f"{settings.path}: others: '{name}' is of the task '{task}' of {other.path}; give this paper a task of "
-                "that name with the same corpus."
-            )
+            alike = f"a task '{task}' whose corpus is that of {other.path}"
+            raise ReplicationError(f"{settings.path}: others: '{name}' needs {alike}; give this paper one.")
 
 
 def check_identities(settings: ScaleFile) -> None:
@@ -157,10 +151,8 @@ def check_identities(settings: ScaleFile) -> None:
     """
     path = settings.variants_path
     if settings.kind != settings.models.KIND:
-        raise ReplicationError(
-            f"{path}: kind: '{settings.kind}', but replications/{settings.paper}/settings.py has "
-            f"KIND = '{settings.models.KIND}'; both must name the same kind of task."
-        )
+        known = f"KIND = '{settings.models.KIND}' of replications/{settings.paper}/settings.py"
+        raise ReplicationError(f"{path}: kind: '{settings.kind}' must be the same as {known}.")
     for name, identity in settings.identities.items():
         _check_sections(settings, identity.model_dump(exclude_unset=True), f"{path}: variants.{name}")
         if (lender := identity.model.get("paper")) in papers() and isinstance(identity.model.get("settings"), dict):
@@ -238,10 +230,8 @@ def check_words(settings: ScaleFile) -> None:
             document.pop("program", None)
         for key, text in leaves(document):
             if isinstance(text, str) and (found := OF_PROGRAMS.search(text)):
-                raise ReplicationError(
-                    f"{path}: {key}: '{found.group()}': say what the authors' program does under 'program' of "
-                    f"{folder / 'paper.yaml'}, with the file that it does so in, and here only what this project does."
-                )
+                place = f"under 'program' of {folder / 'paper.yaml'}, with its file"
+                raise ReplicationError(f"{path}: {key}: '{found.group()}': say what the authors' program does {place}.")
 
 
 def check_names(settings: ScaleFile) -> None:
@@ -309,10 +299,8 @@ def check_variants(settings: ScaleFile, variants: Iterable[str], where: str) -> 
         else:
             check_name(plain, settings.identities, f"{where}: {settings.variants_path} has no variant")
             if plain not in settings.variants and plain not in settings.left_out:
-                raise ReplicationError(
-                    f"{settings.path}: '{plain}' of {where} neither runs nor is left out; list it under variants, or "
-                    "with the reason under left_out."
-                )
+                advice = "list it under variants, or with the reason under left_out"
+                raise ReplicationError(f"{settings.path}: '{plain}' of {where} neither runs nor is left out; {advice}.")
 
 
 def check_measures(measures: Iterable[str], measured: Iterable[str], where: str) -> None:
@@ -367,10 +355,8 @@ def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
     first = next(iter(tasks), "")
     for other in tasks:
         if settings.corpus(other) != settings.corpus(first):
-            raise ReplicationError(
-                f"{where}: {tasks[first]} and {tasks[other]} are of different data, the tasks '{first}' and '{other}'; "
-                "compare variants of one task."
-            )
+            pair = f"{tasks[first]} and {tasks[other]} are of the tasks '{first}' and '{other}'"
+            raise ReplicationError(f"{where}: {pair}, which have different data; compare variants of one task.")
 
 
 def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -> None:
@@ -380,25 +366,19 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
     compared = list(dict.fromkeys(name.removesuffix("-ensemble") for row in deciding for name in row.compared()))
     running = settings.running(compared)
     if scale in DECIDING and (absent := [name for name in compared if name not in running]):
-        raise ReplicationError(
-            f"{where}: {' and '.join(absent)} of what decides it do not run in {settings.path}; let them run, or say "
-            f"why not under not_decided.{scale}."
-        )
+        lacking = f"{' and '.join(absent)} of what decides it do not run in {settings.path}"
+        raise ReplicationError(f"{where}: {lacking}; let them run, or say why not under not_decided.{scale}.")
     if primary is None:
         return
     shared = settings.paired(running)
     if running and len(shared) < FEWEST_SEEDS:
-        raise ReplicationError(
-            f"{where}: {' and '.join(running)} share {number_of(len(shared), 'seed')} in {settings.path}, "
-            f"and fewer than {FEWEST_SEEDS} decide nothing; give more, or say why under not_decided.{scale}."
-        )
+        few = f"share {number_of(len(shared), 'seed')} in {settings.path} and need {FEWEST_SEEDS}; give more"
+        raise ReplicationError(f"{where}: {' and '.join(running)} {few}, or say why not under not_decided.{scale}.")
     trained = [name for name in running if "study" not in settings.run(name).model]
     for task in {settings.task_of(name) for name in trained} - claims.floors.keys():
         if scale == "quick" and measure(primary.metric).theme == "score":
-            raise ReplicationError(
-                f"{where}: the task '{task}' has no floor, so nothing tells whether its models have learned; give it "
-                "one under 'floors'."
-            )
+            lacking = f"the task '{task}' has no floor, so nothing tells whether its models have learned"
+            raise ReplicationError(f"{where}: {lacking}; give it one under 'floors'.")
     for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):
         if not {name, twice} <= {*settings.judged()}:
             continue

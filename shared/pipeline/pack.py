@@ -48,10 +48,8 @@ def pack_stage(paper: str, scale: str) -> None:
         raise ReplicationError(f"{runs} holds no judged variant; run its evaluate stages first.")
     files = [file for variant in judged for file in _kept(variant)]
     if lost := _judged(_names(archive)) - _judged([file.relative_to(runs).as_posix() for file in files]):
-        raise ReplicationError(
-            f"{archive} holds results that {runs} lacks, such as {min(lost)}; run 'python -m shared.pipeline unpack "
-            f"{paper} --scale {scale}' first, or delete the file to do without them."
-        )
+        unpack = f"python -m shared.pipeline unpack {paper} --scale {scale}"
+        raise ReplicationError(f"{archive} holds {min(lost)}, which {runs} lacks; run '{unpack}' first, or delete it.")
     before = f", in place of one of {archive.stat().st_size / 1e6:.1f} MB" if archive.exists() else ""
     partial = archive.with_name(f".{archive.name}.partial")
     with (
@@ -132,9 +130,7 @@ def opened(archive: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(archive) as tar:
             yield tar
     except (tarfile.TarError, lzma.LZMAError, EOFError, OSError):  # whose texts are of all compressions that there are
-        raise ReplicationError(
-            f"{archive} is damaged: it cannot be read; take it from git again, or delete it and pack the runs anew."
-        ) from None
+        raise ReplicationError(f"{archive} is damaged: take it from git again, or delete it and pack anew.") from None
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

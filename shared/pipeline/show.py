@@ -58,10 +58,9 @@ def show_claim(name: str, *, scale: str | None = None) -> None:
     console = Console(highlight=False)
     paper, entries = _reports_of(name)
     if scale is not None and scale not in entries:
-        raise ReplicationError(
-            f"no report at {scale} scale decides {name} (reports at these scales do: {', '.join(entries) or 'none'}); "
-            f"run 'python -m shared.pipeline use {scale} && dvc repro report@{paper}'."
-        )
+        make = f"run 'python -m shared.pipeline use {scale} && dvc repro report@{paper}'"
+        others = f"reports at these scales do: {', '.join(entries) or 'none'}"
+        raise ReplicationError(f"no report at {scale} scale decides {name} ({others}); {make}.")
     entry = entries[scale] if scale else better(entries.values()) if entries else None
     claims = load_claims(REPLICATIONS / paper / "claims.yaml", entry["scale"] if entry else SCALES[0])
     claim = next(claim for claim in claims.claims if claim.id == name)

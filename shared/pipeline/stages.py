@@ -44,15 +44,12 @@ def features_stage(name: str, scale: str) -> None:
     """Compute the image features of ``<paper>.<task>`` with its encoder, and record them as the stage's output."""
     settings, task = ScaleFile.named(name, scale)
     if task not in settings.features:
-        raise ReplicationError(
-            f"{name} has no images to encode; run 'python -m shared.pipeline prepare {name} --scale {scale}' at once."
-        )
+        prepare = f"python -m shared.pipeline prepare {name} --scale {scale}"
+        raise ReplicationError(f"{name} has no images to encode; run '{prepare}' at once.")
     kind = part_of(settings.kind, "corpus")
     if not hasattr(kind, "features"):
-        raise ReplicationError(
-            f"{settings.path}: tasks of kind '{settings.kind}' have no pictures to encode; take '{task}' out of "
-            "'features'."
-        )
+        none = f"tasks of kind '{settings.kind}' have no pictures to encode"
+        raise ReplicationError(f"{settings.path}: {none}; take '{task}' out of 'features'.")
     final, corpus = run_folder(settings.paper, scale) / "features" / task, settings.corpus(task)
     dataset, _ = _fetched(corpus.dataset)
     with made_anew(final) as partial:
@@ -77,10 +74,9 @@ def prepare_stage(name: str, scale: str) -> None:
         summary = part_of(settings.kind, "corpus").prepare(corpus, dataset, partial)
         for key, size in summary.items():
             if key.endswith("vocabulary") and isinstance(size, int) and size <= len(SPECIAL):
-                raise ReplicationError(
-                    f"data/{corpus.dataset}.yaml: the {key.replace('_', ' ')} would be empty, as the training text has "
-                    f"no word but special symbols such as {SPECIAL[1]}; correct the data."
-                )
+                empty = f"the {key.replace('_', ' ')} would be empty"
+                why = f"the training text has no word but special symbols such as {SPECIAL[1]}"
+                raise ReplicationError(f"data/{corpus.dataset}.yaml: {empty}, as {why}; correct the data.")
     print(f"{name}: " + _listed(summary))
     for reason in manifest.reasons():
         print(f"{name}: left out at fetching: {reason}.")

@@ -143,9 +143,9 @@ def _network(name: str, scale: str) -> tuple[ScaleFile, str, Any]:
     if variant in settings.left_out:
         scales = sorted(scales_of(paper), key=lambda each: each not in ("quick", "bench"))
         if others := [each for each in scales if variant in ScaleFile(paper, each).variants]:
+            first = f"'python -m shared.pipeline use {others[0]} && {_training(paper, others[0], variant)}'"
             raise ReplicationError(
-                f"{name} does not run at the scale {scale}; give --scale {others[0]}, after 'python -m "
-                f"shared.pipeline use {others[0]} && {_training(paper, others[0], variant)}'."
+                f"{name} does not run at the scale {scale}; give --scale {others[0]}, after {first}."
             )
     config = runnable(settings, variant)
     if not trains_network(config, settings.models):
@@ -178,12 +178,10 @@ def _published_run(settings: ScaleFile, variant: str, seed: int | None) -> Path:
     for run in runs:
         if run.parents[1].name == variant and seed in (None, _seed_of(run)):
             return run
-    name, of = f"{settings.paper}.{variant}", "" if seed is None else f" of seed {seed}"
-    there = "".join(f", or try {settings.paper}.{run.parents[1].name}, whose weights are there" for run in runs)
-    raise ReplicationError(
-        f"{name} has no trained model{of} at the scale {settings.scale}; run "
-        f"'{_training(settings.paper, settings.scale, variant)}' first{there}."
-    )
+    paper, scale, of = settings.paper, settings.scale, "" if seed is None else f" of seed {seed}"
+    lacks = f"{paper}.{variant} has no trained model{of} at the scale {scale}"
+    there = "".join(f", or try {paper}.{run.parents[1].name}, whose weights are there" for run in runs)
+    raise ReplicationError(f"{lacks}; run '{_training(paper, scale, variant)}' first{there}.")
 
 
 def try_stage(name: str, scale: str, *, input: str, seed: int | None = None, page: bool = False) -> None:

@@ -152,12 +152,12 @@ MISTAKES = [  # of what contradicts something else; what one field alone shows w
     ("claims.yaml", lambda c: c["claims"][1].update(id="B15-C7"), "claims are numbered in order; call it B15-C2"),
     ("claims.yaml", lambda c: c["floors"].pop("swaps"), r"B15-C\d: the task 'swaps' has no floor"),
     ("variants.yaml", lambda c: c["variants"].pop("rnnsearch-30"), "has no variant 'rnnsearch-30'"),
-    ("variants.yaml", lambda c: c.update(kind="captioning"), "settings.py has KIND = 'translation'"),
+    ("variants.yaml", lambda c: c.update(kind="captioning"), "must be the same as KIND = 'translation'"),
     ("variants.yaml", lambda c: c.update(kind="translatoin"), "variants.yaml: kind: .*did you mean 'translation'"),
     ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="generated_translatoin"),
      r"smoke/params.yaml: tasks.swaps.corpus.dataset: .*did you mean 'generated_translation'"),
     ("smoke/params.yaml", lambda c: swaps(c)["corpus"].update(dataset="multi30k", draws="each_seed"),
-     r"tasks.swaps.corpus.draws: multi30k is not generated, so that there is one draw of it"),
+     r"tasks.swaps.corpus.draws: multi30k is not generated; take 'draws' out"),
     ("smoke/params.yaml", lambda c: swaps(c).update(
         corpus=swaps(c)["corpus"] | {"draws": "each_seed"}, seeds=[1, 2], evaluation={"ensemble": True}
      ), "needs one test set; take corpus.draws 'each_seed' out"),

@@ -65,7 +65,7 @@ def test_results_are_read_where_they_lie_and_a_report_says_what_is_missing(proje
     (lambda c: c.update(others=[f"{NAMING}/short"]), "there is no other paper 'toy_naming'"),
     (lambda c: c.update(others=[f"{TRAINED}/shrt"]), "runs no 'shrt' .did you mean 'short'"),
     (lambda c: c.update(others=["short"]), "'others.0': string should match pattern"),
-    (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "is of the task 'task' of .* same corpus"),
+    (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "needs a task 'task' whose corpus is that of"),
     (lambda c: c.update(others=[]), "params.yaml: others must list 'toy_sequences/short'"),
     (lambda c: c.pop("others"), "'others': field required"),
 ])  # fmt: skip

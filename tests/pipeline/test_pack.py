@@ -101,7 +101,7 @@ def test_seeds_that_were_judged_otherwise_are_not_mixed_with_others(paper, capsy
     settings = ScaleFile(paper.name, "smoke")
     change_yaml(settings.path, lambda content: content["tasks"]["task"].setdefault("evaluation", {}).update(batch=63))
     assert run(paper, "evaluate", SEEDS[0]) == 2
-    assert "and the settings of evaluation have changed since; train it here" in capsys.readouterr().err
+    assert "before evaluation changed; train it here" in capsys.readouterr().err
 
 
 def test_a_part_of_the_seeds_that_were_unpacked_is_all_that_a_report_then_sees(paper):

@@ -84,7 +84,7 @@ def test_what_cannot_be_decided_is_refused(fields, message, home):
 
 def test_fewer_than_five_paired_seeds_decide_nothing_but_at_smoke_scale(home):
     change_yaml(home / "quick/params.yaml", lambda content: content["variants"]["short"].update(seeds=[1]))
-    assert_refused(r"long and short share 1 seed in .*quick/params.yaml, and fewer than 5", check)
+    assert_refused(r"long and short share 1 seed in .*quick/params.yaml and need 5; give more", check)
     check("smoke")
     change_yaml(home / "claims.yaml", lambda content: content["claims"][0].update(not_decided={"quick": "one run"}))
     check()
@@ -103,7 +103,7 @@ def test_variants_of_different_data_are_refused(home):
         content["variants"]["short"]["task"] = "other"
 
     change_yaml(home / "quick/params.yaml", second_task)
-    assert_refused("long and short are of different data, the tasks 'task' and 'other'", check)
+    assert_refused("long and short are of the tasks 'task' and 'other', which have different data", check)
 
 
 @pytest.mark.parametrize(("task", "floor", "message"), [

@@ -230,7 +230,7 @@ def test_without_a_checkpoint_it_says_what_to_run(made, capsys, tmp_path, monkey
     assert "has no trained model of seed 3 at" in tried(capsys, paper, "a", "--seed", "3", status=2)
     paper.change_variant("long", model={"size": 13})
     word = first_line(paper, "source").split()[0]
-    assert "are of another model than its settings" in tried(capsys, paper, word, status=2)
+    assert "are not of today's settings" in tried(capsys, paper, word, status=2)
 
 
 BENCH = (
