@@ -220,9 +220,8 @@ def install(venv: Path) -> None:
             stamp.write_text(owner, encoding="utf-8")
             raise Missing("pip could not install the packages (see above); check network and disk, then repeat.")
     stamp.write_text(owner + pins, encoding="utf-8")
-    say(
-        "installed" + ("" if shutil.which("java") else "; there is no Java: METEOR, of the captioning papers, needs it")
-    )
+    java = "" if shutil.which("java") else "; there is no Java: METEOR, of the captioning papers, needs it"
+    say("installed" + java)
 
 
 def check_machine(venv: Path, size: int) -> None:

@@ -24,12 +24,12 @@ from shared.config import check_name, flat, load_yaml, merge, near
 from shared.errors import ReplicationError
 from shared.metrics.registry import measure, split_of
 from shared.pipeline.provenance import git, hash_of
-from shared.records import read_json, read_record
+from shared.records import read_record
 from shared.reports import document as doc
 from shared.reports.curves import LOSS, draw_curves, read_curves, read_mean
 from shared.reports.document import SPREAD, code, plain, signed, slug, strong, with_ends
 from shared.reports.page import print_blocks, write_page
-from shared.reports.verdicts import Entry, found_text, verdict_text
+from shared.reports.verdicts import Entry, claims_of, found_text, verdict_text
 from shared.tasks.kinds import load_measures
 
 COMPARISONS = Path("reports/comparisons")
@@ -40,6 +40,8 @@ Settings = Mapping[str, Any]
 Pair = tuple[str, str]
 """Two variants that are compared, one of each side."""
 ABSENT = "–"
+ENTRY = {"id", "verdict", "how", "lead"}
+"""What is compared of an entry of claims.json; those of old revisions may lack some."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ def _side(root: Path, scale: str, label: str, paper: str | None) -> Side:
                     corpus = {key: value for key, value in own.items() if key.startswith("corpus.")}
                     files = read_record(record, "run its fetch stage again").get("files")
                     side.data[name, run.task] = hash_of([files, corpus])
-        if claims := _claims_in(root / "reports" / scale / name / "claims.json"):
+        if claims := [entry for entry in claims_of(root / "reports" / scale / name) if entry.keys() >= ENTRY]:
             side.claims[name] = claims
     if not side.runs:
         of, where = f" of {paper}" if paper else "", folder.relative_to(root)  # the folder of a revision is temporary
@@ -186,11 +188,6 @@ def _settings_of(root: Path, paper: str, scale: str) -> Iterator[tuple[str, Sett
             yield name, flat(merge(merge(at_scale["tasks"][own["task"]], identity), own))
     except (ReplicationError, KeyError, TypeError, AttributeError):
         return
-
-
-def _claims_in(path: Path) -> list[dict[str, Any]]:
-    found = read_json(path, "run its report stage again", list) if path.exists() else []
-    return [entry for entry in found if isinstance(entry, dict) and {"id", "verdict", "how", "lead"} <= entry.keys()]
 
 
 def comparison_page(left: Side, right: Side, pairs: Sequence[Pair], folder: Path, *, whole: bool) -> list[doc.Block]:
@@ -241,30 +238,26 @@ def _verdicts(left: Side, right: Side) -> doc.Block:
 
 
 def _verdict(entry: Entry | None) -> tuple[str, str]:
-    if entry is None:
-        return ABSENT, ABSENT
-    return verdict_text(entry), ABSENT if entry["lead"] is None else found_text(entry)
+    return (verdict_text(entry), found_text(entry)) if entry else (ABSENT, ABSENT)
 
 
 def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[doc.Block]:
     """A table of the settings that differ; variants that differ in the same way share its rows."""
     groups: dict[tuple[tuple[str, str, str], ...], list[str]] = defaultdict(list)
-    known = True
-    for pair in pairs:
-        ours, theirs = left.settings.get(pair[0]), right.settings.get(pair[1])
-        if ours is None or theirs is None:
-            known = False
-            continue
+    known = [pair for pair in pairs if pair[0] in left.settings and pair[1] in right.settings]
+    for pair in known:
+        ours, theirs = left.settings[pair[0]], right.settings[pair[1]]
         keys = sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
-        if keys:
-            groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(_named(pair))
+        groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(_named(pair))
+    groups.pop((), None)  # those that are alike
     if not groups:
-        return [doc.Paragraph("No setting differs." if known else "The settings of one of the two are not at hand.")]
-    tables = {
-        ", ".join(names): doc.Table(("Setting", left.label, right.label), [[*map(code, row)] for row in rows], "lll")
-        for rows, names in groups.items()
-    }
-    return [*tables.values()] if len(pairs) == 1 else [doc.Details(names, [table]) for names, table in tables.items()]
+        alike = len(known) == len(pairs)
+        return [doc.Paragraph("No setting differs." if alike else "The settings of one of the two are not at hand.")]
+    blocks: list[doc.Block] = []
+    for rows, names in groups.items():
+        table = doc.Table(("Setting", left.label, right.label), [[*map(code, row)] for row in rows], "lll")
+        blocks.append(table if len(pairs) == 1 else doc.Details(", ".join(names), [table]))
+    return blocks
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from shared.claims.outcomes import Evidence
 from shared.claims.rules import TESTS
 from shared.data.cards import load_card
-from shared.pipeline.config import ScaleFile, load_params
+from shared.pipeline.config import ScaleFile, load_params, scales_of
 from shared.pipeline.files import REPLICATIONS, alone, made_anew, paper_folder, run_folder, write_text
 from shared.records import read_record
 from shared.reports import document as doc
@@ -92,10 +92,8 @@ def _left_out(settings: ScaleFile, task: str) -> list[doc.Block]:
 
 def _larger(paper: str, scale: str) -> tuple[str, list[str]] | None:
     """The scale that is to decide what this one does not, and the variants that run there."""
-    larger = LARGER.get(scale)
-    if larger is None or not (REPLICATIONS / paper / larger / "params.yaml").is_file():
-        return None
-    return larger, [*ScaleFile(paper, larger).judged()]
+    larger = LARGER.get(scale, "")
+    return (larger, ScaleFile(paper, larger).judged()) if larger in scales_of(paper) else None
 
 
 def _not_run(settings: ScaleFile) -> dict[str, str]:
@@ -109,18 +107,14 @@ def _not_run(settings: ScaleFile) -> dict[str, str]:
             reasons[variant] = "planned at this scale, not trained yet"
             continue
         found, name = RunResults.load(folder), ".".join(folder.parts[-2:])
+        others = f"{folder}/metrics.json has numbers of another machine's runs"
         if not found.is_here:
             reasons[variant] = "planned at this scale; its runs are on another machine"
-            print(
-                f"{name}: left out, for {folder} has numbers of another machine's runs and not the runs; train it, or "
-                "unpack what its runs have left."
-            )
+            print(f"{name}: left out, for {others}, which are not here; train it, or unpack what its runs have left.")
         elif not found.is_judged_here:
             reasons[variant] = "planned at this scale; not judged on this machine; run its evaluate stage"
-            print(
-                f"{name}: left out, for its runs were not judged on this machine and {folder}/metrics.json has numbers "
-                f"of another machine's; run 'python -m shared.pipeline evaluate {name} --scale {settings.scale}'."
-            )
+            evaluate = f"python -m shared.pipeline evaluate {name} --scale {settings.scale}"
+            print(f"{name}: left out, for its runs were not judged on this machine and {others}; run '{evaluate}'.")
     return reasons
 
 
