@@ -31,8 +31,8 @@ MOST = 2**31 - 1
 
 def each_once(values: list[Any]) -> list[Any]:
     """Refuse a list, for pydantic, that has a value twice."""
-    if len(set(values)) < len(values):
-        raise ValueError("each must stand there once")
+    if len({*values}) < len(values):
+        raise ValueError(f"each must stand there once, not as {max(values, key=values.count)} does")
     return values
 
 
@@ -52,10 +52,10 @@ class Params(Strict):
     """
 
     scale: Scale
-    workers: int | None = Field(default=None, ge=1)
+    workers: int | None = Field(default=None, ge=1, le=10_000)
     scheduler: str | None = Field(default=None, pattern=r"^([a-z]+://)?\S+:\d+$")
     logger: Literal["csv", "tensorboard", "dvclive", "wandb", "mlflow"] = "csv"
-    papers: list[str]
+    papers: Annotated[list[str], AfterValidator(each_once)]
 
 
 class Corpus(Strict, extra="allow"):

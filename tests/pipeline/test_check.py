@@ -213,6 +213,12 @@ def test_a_paper_that_no_report_is_made_of_is_named(project):
     assert_refused(r"params.yaml: papers must list 'bahdanau'", check_stage, "bahdanau", "smoke")
     change_yaml(project / "params.yaml", lambda content: content["papers"].append("bahdanu"))
     assert_refused(r"params.yaml: papers: there is no paper 'bahdanu' \(did you mean", check_stage, None, "smoke")
+    for key, value, said in (
+        ("papers", ["a", "b", "a"], "each must .* once, not as a does"),
+        ("workers", 10**9, "10000"),
+    ):
+        change_yaml(project / "params.yaml", lambda content, change={key: value}: content.update(change))
+        assert_refused(f"params.yaml: .*'{key}': .*{said}", check_stage, None, "smoke")
 
 
 @pytest.mark.parametrize("command", ["check", "freeze", "pack", "unpack", "verdicts", "export"])

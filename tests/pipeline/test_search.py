@@ -255,7 +255,7 @@ MISTAKES = [
     (2, {"variants": ["unread"]}, f"'unread' is left out: {LEFT_OUT}."),
     (0, {"key": "training.optimizer.learning_rat"}, "'training.optimizer.learning_rat' (did you mean"),
     (0, {"key": "model.sise"}, "'sise' (did you mean 'size'?)"),
-    (0, {"values": [0.1, 0.1]}, "values': each must stand there once, got [0.1, 0.1]"),
+    (0, {"values": [0.1, 0.1]}, "values': each must stand there once, not as 0.1 does, got [0.1, 0.1]"),
     (0, {"values": [0.1, -0.1]}, f"values: {RATE} -0.1 cannot be tried: "),
     (1, {"values": [3, 0]}, "values: model.size 0 cannot be tried: "),
     (1, {"variants": ["long"], "key": RATE}, f"groups: {RATE} of long stands there twice"),
@@ -263,7 +263,7 @@ MISTAKES = [
     (2, {"same_as": "twin"}, "same_as: 'twin' is not tried"),
     (2, {"because": None}, "'groups.2.because'"),
     (None, {"seeds": [101, 3]}, "seeds: 3 is a seed that decides claims about 'long'"),
-    (None, {"seeds": [101, 101]}, "'seeds': each must stand there once, got [101, 101]"),
+    (None, {"seeds": [101, 101]}, "'seeds': each must stand there once, not as 101 does, got [101, 101]"),
 ]
 
 
