@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.generated.words import Texts, Wanted, distinct_texts, namer, syllables
+from shared.data.generated.words import ASCENDING, Texts, Wanted, distinct_texts, namer, syllables
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.splits import Accompanied, Corpus, Segment, SplitName
 
 FILE = "copy.json"
-_SHORTEST = 3  # least distance of a fact that is to be recalled: one word is between it and its question
 _STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrv")
 _PEN = 3  # side of the square brush of a stroke
 _FAINTEST = 128
@@ -71,24 +70,22 @@ class Recall(Texts):
         keys: number of keys; a key has one value at a time.
         values: number of values of a key; there are ``keys * values`` facts.
         fillers: number of meaningless word types.
-        distances: least and largest distance in words from a fact to its repetition.
+        distances: least and largest distance in words from a fact to its repetition, at least 3: one word is between
+            it and its question.
         filler_share: share of fillers at the places where a key could be set.
     """
 
     keys: int = Field(gt=0)
     values: int = Field(gt=1)
     fillers: int = Field(gt=0)
-    distances: tuple[int, int]
+    distances: Annotated[tuple[Annotated[int, Field(ge=3)], int], ASCENDING]
     filler_share: float = Field(ge=0, lt=1)
 
     @model_validator(mode="after")
     def _possible(self) -> Recall:
         if (names := self.keys + self.values + self.fillers) > len(_STEMS):
             raise ValueError(f"at most {len(_STEMS)} keys, values and fillers can be named, not {names}")
-        low, high = self.distances
-        if not _SHORTEST <= low <= high:
-            raise ValueError(f"{[low, high]} is not a range of distances, which are at least {_SHORTEST}")
-        if self.shortest <= high:
+        if self.shortest <= (high := self.distances[1]):
             raise ValueError(
                 f"the longest distance must fit: the shortest text has {self.shortest} words, not {high + 1} or more"
             )
@@ -227,16 +224,9 @@ class Proteins(Strict):
     """
 
     seed: int = Field(ge=0)
-    lengths: tuple[int, int]
+    lengths: Annotated[tuple[Annotated[int, Field(ge=8)], int], ASCENDING]
     changed: float = Field(ge=0.05, le=1)
     splits: dict[str, Families] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _possible(self) -> Proteins:
-        low, high = self.lengths
-        if not 8 <= low <= high:
-            raise ValueError(f"{[low, high]} is not a range of lengths, which are at least 8")
-        return self
 
 
 def proteins(parameters: Proteins) -> Corpus:

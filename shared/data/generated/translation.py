@@ -287,15 +287,9 @@ class Grammar(Texts):
         reached, productive = {self.start}, set(self.words)
         while more := {part for symbol in reached for part in " ".join(self.rules.get(symbol, ())).split()} - reached:
             reached |= more
-        while (
-            more := {
-                symbol
-                for symbol, expansions in self.rules.items()
-                if any(productive.issuperset(right.split()) for right in expansions)
-            }
-            - productive
-        ):
-            productive |= more
+        rules = {symbol: [*map(str.split, expansions)] for symbol, expansions in self.rules.items()}
+        for _ in rules:  # a round finds another one, or there is none
+            productive |= {symbol for symbol, right in rules.items() if any(map(productive.issuperset, right))}
         if unknown := reached - known:
             raise ValueError(f"{min(unknown)} has neither rules nor words")
         if endless := reached - productive:
@@ -332,12 +326,9 @@ def grammar(parameters: Grammar) -> Corpus:
 
 
 def _derive(
-    start: str,
-    rules: Mapping[str, tuple[list[list[str]], list[float]]],
-    words: Mapping[str, list[str]],
-    rng: random.Random,
-    longest: int,
-) -> tuple[list[str], list[str]]:
+    start: str, rules: Mapping[str, tuple[list[list[str]], list[float]]], words: Mapping[str, list[str]],
+    rng: random.Random, longest: int,
+) -> tuple[list[str], list[str]]:  # fmt: skip
     """Expand ``start`` leftmost first; return words and tree, or no words if there are more than ``longest``."""
     sentence: list[str] = []
     tree: list[str] = []

@@ -22,9 +22,11 @@ def _range(bounds: tuple[int, int]) -> tuple[int, int]:
     return bounds
 
 
-Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], int], AfterValidator(_range)]
+ASCENDING = AfterValidator(_range)
+"""Of two numbers."""
+Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], int], ASCENDING]
 """The least and the largest number of something."""
-Lengths = Annotated[tuple[Annotated[int, Field(ge=1)], int], AfterValidator(_range)]
+Lengths = Annotated[tuple[Annotated[int, Field(ge=1)], int], ASCENDING]
 """The least and the largest length of something."""
 
 
