@@ -14,6 +14,7 @@ from rich.console import Console
 
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
+from shared.data.characters import visible
 from shared.data.generated import generate
 from shared.data.opening import byte_range, listed, reading
 from shared.data.readers import read_card
@@ -63,9 +64,7 @@ class Manifest(Strict):
             yield from (f"{count:,} of {split}: {reason}" for reason, count in counts.items() if count)
 
 
-def fetch(
-    dataset: str | Card, *, root: Path = Path("data"), mirror: Path | None = None, console: Console | None = None
-) -> Manifest:
+def fetch(dataset: str | Card, *, root: Path = Path("data"), mirror: Path | None = None) -> Manifest:
     """Fetch a data set into ``root/dataset/`` unless it is already complete, and return its manifest.
 
     A data set is complete if the fingerprint of the card and the file sizes match (`verify` also compares hashes).
@@ -76,7 +75,6 @@ def fetch(
         dataset: name of a card in ``root``, or a card that is not there yet.
         root: folder of the cards; the data is written beside them.
         mirror: folder of a local mirror; default: the environment variable ``REPLICATIONS_MIRROR``.
-        console: console for progress; default: standard error.
 
     Raises:
         ReplicationError: the card is invalid, the disk is full, or every source failed; the message then lists each
@@ -85,7 +83,7 @@ def fetch(
     card = dataset if isinstance(dataset, Card) else load_card(dataset, root)
     if mirror is None and os.environ.get("REPLICATIONS_MIRROR"):
         mirror = Path(os.environ["REPLICATIONS_MIRROR"])
-    console = console or Console(stderr=True)
+    console = Console(stderr=True)
     busy = f"{card.id}: another process is fetching it, waiting"
     with file_lock(root / ".locks" / card.id, lambda _: console.print(busy)):
         for leftover in root.glob(f"{card.id}.partial-*"):
@@ -145,9 +143,11 @@ def _fetch_anew(card: Card, root: Path, mirror: Path | None, known: Manifest | N
         space = Workspace(raw, downloads, mirror, card.needs_bytes, console)
         with naming_the_card(raw, root / f"{card.id}.yaml"):
             source, hashes, corpus = _obtain_corpus(card, space, known)
-            console.print(f"{card.id}: reading what {source} provided", highlight=False, soft_wrap=True)
+            console.print(visible(f"{card.id}: reading {source}"), highlight=False, markup=False, soft_wrap=True)
             named = f"{root / card.id}.yaml, of {', '.join(hashes) or source}"
             left_out = write_corpus(corpus, list(card.languages), files, compared=card.distinct, name=named)
+            if card.own and (changed := [name for name, sha256 in hashes.items() if sha256_of(raw / name) != sha256]):
+                raise ReplicationError(f"{changed[0]} has changed while it was read; try again when it is whole.")
         records = {path.name: _record(path) for path in sorted(files.iterdir())}
         others: dict[str, dict[str, int]] = {}
         for (split, reason), count in left_out.items():

@@ -17,30 +17,38 @@ from statistics import median
 
 from shared.data.archives import stored
 from shared.data.cards import Card, FolderSource, load_card
+from shared.data.characters import visible
 from shared.data.fetch import fetch
-from shared.data.opening import picture_form, read_bytes, read_lines, reading
+from shared.data.opening import picture_form, read_bytes, read_lines, reading, text_lines
 from shared.data.photos import archives
 from shared.data.readers.texts import LABEL
 from shared.data.splits import NAMES
+from shared.errors import ReplicationError
 
 _NOT_PLAIN = re.compile(r"[^ -~]")
 _NOTED = {
-    "stand in quotation marks, which are kept; take them off if they are CSV's": re.compile(r'"(?:[^"]|"")*"'),
+    "stand in quotation marks, which are kept; take them off if they are CSV's": re.compile(r'"[^"]*(?:""[^"]*)*"'),
     "begin with '#', which is kept; take them out if they are comments": re.compile("#.*"),
     "are what programs write where a value is missing; take their rows out if so": re.compile("(?i)nan|n/?a|none|null"),
 }
 _SPLIT = re.compile(r"(train|valid|test[a-z0-9_]*)\.([a-z_]+)")
 _NO_TEXT = {"key", "align", *NAMES}  # files of names, numbers or places: there is nothing to count in them
-_SHOWN = 5  # of what there may be many
+_SHOWN, _LONG = 5, 60  # of what there may be many, and characters of one that may be long
 _SNIFFED = 1 << 20  # bytes
 
 
 def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
     """Yield sentences that describe the data of a card, which are fetched first if they are not there.
 
+    A terminal obeys nothing in them.
+
     Raises:
         ReplicationError: as :func:`shared.data.fetch.fetch`.
     """
+    yield from map(visible, _described(dataset, root))
+
+
+def _described(dataset: str, root: Path) -> Iterator[str]:
     card, manifest = load_card(dataset, root), fetch(dataset, root=root)
     yield f"{card.id}: {card.title}; licence: {card.licence}; from {manifest.source}"
     yield from _encodings(card)
@@ -70,14 +78,19 @@ def describe(dataset: str, root: Path = Path("data")) -> Iterator[str]:
 def _encodings(card: Card) -> Iterator[str]:
     """How the user's own files are encoded, and how their lines end."""
     for source in (each for each in card.sources if isinstance(each, FolderSource)):
-        for path in (Path(source.folder).expanduser() / name for name in card.pins(source)):
-            if path.is_file():
-                head = read_bytes(path, count=min(path.stat().st_size, _SNIFFED))
-                rest, mark = head.replace(b"\r\n", b""), ", byte order mark" * head.startswith(b"\xef\xbb\xbf")
-                ends = ["CR LF"] * (len(rest) < len(head)) + ["LF"] * (b"\n" in rest) + ["CR"] * (b"\r" in rest)
-                with suppress(UnicodeDecodeError):  # of what is packed
-                    getincrementaldecoder("utf-8")().decode(head)
-                    yield f"{_shown(path.name)}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
+        for path in filter(Path.is_file, (Path(source.folder).expanduser() / name for name in card.pins(source))):
+            head = read_bytes(path, count=min(path.stat().st_size, _SNIFFED))
+            rest, mark = head.replace(b"\r\n", b""), ", byte order mark" * head.startswith(b"\xef\xbb\xbf")
+            ends = ["CR LF"] * (len(rest) < len(head)) + ["LF"] * (b"\n" in rest) + ["CR"] * (b"\r" in rest)
+            with suppress(UnicodeDecodeError):  # of what is packed
+                getincrementaldecoder("utf-8")().decode(head)
+                yield f"{path.name}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
+            with suppress(ReplicationError):  # of what is no text
+                if inside := [number for number, line in enumerate(text_lines(path), start=1) if "\r" in line]:
+                    yield (
+                        f"{path.name}: {len(inside):,} lines have a carriage return inside, first line "
+                        f"{inside[0]:,}; it ends no line there, so write a line feed in its place if it should"
+                    )
 
 
 def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[str]:
@@ -107,7 +120,7 @@ def _text(path: Path, language: str, words_of: dict[str, set[str]]) -> Iterator[
     yield (
         f"{path.name}: {len(lengths):,} lines, {lengths.count(0):,} empty, {len(lengths) - len(hashes):,} copies; "
         f"{words.total():,} words, {len(words):,} different, {median(lengths or [0]):,.12g} in the middle line and "
-        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {_shown(longest[2][:60])}"
+        f"{max(lengths, default=0):,} at most; longest line {-longest[1]}: {longest[2][:_LONG]}"
     )
     if odd := Counter({_named(sign): count for sign, count in characters.items() if _odd(sign)}):
         yield f"{path.name}: odd characters: {_most(odd)}"
@@ -140,9 +153,4 @@ def _named(sign: str) -> str:
 def _most(counts: Counter[str]) -> str:
     """The most frequent of what is counted."""
     rest = f" and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-    return ", ".join(f"{_shown(name)} ({count:,})" for name, count in islice(counts.most_common(), _SHOWN)) + rest
-
-
-def _shown(text: str) -> str:
-    """A text as it is, or as Python writes it where it has what cannot be seen, or what a terminal would obey."""
-    return text if text.isprintable() else repr(text)
+    return ", ".join(f"{name[:_LONG]} ({count:,})" for name, count in islice(counts.most_common(), _SHOWN)) + rest

@@ -12,7 +12,6 @@ import math
 import re
 import sqlite3
 import sys
-import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.data.characters import composed
 from shared.errors import ReplicationError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 csv.field_size_limit(sys.maxsize)
+_WANTED = {errno.EISDIR: "a file", errno.ENOTDIR: "a folder", errno.EEXIST: "a folder", errno.ELOOP: "no such link"}
+"""Error of the system to what it has looked for."""
 # Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
@@ -50,6 +52,18 @@ def reading(what: str) -> Iterator[None]:
         raise ReplicationError(
             f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct it or its card."
         ) from error
+
+
+def in_the_way(error: BaseException) -> str | None:
+    """One sentence, where a folder stands in the place of a file, or a file in that of a folder; else None."""
+    if not (isinstance(error, OSError) and error.errno in _WANTED and error.filename):
+        return None
+    path = Path(error.filename)
+    there = next((each for each in (path, *path.parents) if each.is_symlink() or each.exists()), path)
+    return (
+        f"{there} is in the way ({error.strerror}), where {_WANTED[error.errno]} should be; rename or remove it, then "
+        "the same command continues."
+    )
 
 
 def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterator[str]:
@@ -248,7 +262,8 @@ def _rows(path: Path, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[
             begin = reader.line_num + 1
             taken.clear()
     except csv.Error as error:
-        raise ReplicationError(f"{path.name}: what begins in line {begin} is no row ({error}); correct it.") from None
+        reason = str(error).partition(" - do you")[0]  # and then it speaks to programmers
+        raise ReplicationError(f"{path.name}: what begins in line {begin} is no row ({reason}); correct it.") from None
 
 
 def _kept(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
@@ -350,7 +365,7 @@ def twin(name: str, names: Iterable[str]) -> str:
     """For an error on a name that is not there: the one that looks like it, and what tells them apart; or nothing."""
 
     def plain(text: str) -> str:
-        return re.sub(r"\W", "", unicodedata.normalize("NFKC", text).casefold())
+        return re.sub(r"\W", "", composed(text, "NFKC").casefold())
 
     like = next((each for each in names if each != name and plain(each) == plain(name)), None)
     return "" if like is None else f" (there is {like!a}, which is not {name!a})"

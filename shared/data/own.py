@@ -13,8 +13,9 @@ from typing import Any
 
 import yaml
 
-from shared.config import EXPONENT, build, check_name, load_yaml
+from shared.config import EXPONENT, MOST_SHOWN, build, check_name, load_yaml
 from shared.data.cards import Card, Draw
+from shared.data.characters import visible
 from shared.data.fetch import fetch
 from shared.data.look import describe
 from shared.data.opening import first_row, form_of, listed, text_lines, twin_of
@@ -93,8 +94,11 @@ def new_card(
     else:
         options["cut"] = {"valid": draw["valid_percent"], "test": draw["test_percent"]}
     _write(card, content)
-    print(*describe(name, root), sep="\n")
-    print(f"{card} is there, {_use(name, kind, reader, options)}")
+    try:
+        print(*describe(name, root), sep="\n")
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{card} and its data are there; 'check {name} --data' looks at them") from None
+    print(visible(f"{card} is there, {_use(name, kind, reader, options)}"))
 
 
 def _write(card: Path, content: Mapping[str, Any]) -> None:
@@ -206,7 +210,7 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     words = all(re.fullmatch(r"\w+", field) for field in seen)
     if not has_names and ({*given} & {*seen} or (not given and (words or _is_rare(path, roles, first)))):
         raise ReplicationError(
-            f"{path.name}: line 1 may be the names of columns or data ({', '.join(first)}); say '--columns' and the "
+            f"{path.name}: line 1 may be the names of columns or data ({_begin(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."
         )
     lines = islice(filter(None, text_lines(path)), _GUESSED)
@@ -217,15 +221,16 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
         )
     if has_names and not given and len(first) > len(roles) and not {*roles} <= {*first}:
         raise ReplicationError(
-            f"{path.name}: line 1 has the fields {', '.join(first)}; say '--columns' and the two that are to be read "
+            f"{path.name}: line 1 has the fields {_begin(first)}; say '--columns' and the two that are to be read "
             f"as {' and '.join(roles)}."
         )
     names = first if has_names else [*(given or roles)]
     if len({*names}) != len(first):
         names = [*roles, *(f"other{number}" for number in range(1, len(first) - len(roles) + 1))]
         named = f", or name all in their order, as in '--columns {' '.join(names)}'" * (len(names) == len(first))
+        advice = "give each column a name of its own" if has_names else f"part columns so{named}"
         raise ReplicationError(
-            f"{path.name}: line 1, parted by {TABLES[form_of(path)]!r}, is {' | '.join(first)}; part columns so{named}."
+            f"{path.name}: line 1, parted by {TABLES[form_of(path)]!r}, is {_begin(first, ' | ')}; {advice}."
         )
     rest = iter([name for name in (given or names) if name not in roles])
     read = [role if role in (given or names) else next(rest, role) for role in roles]
@@ -233,6 +238,12 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     options: dict[str, Any] = {} if has_names else {"columns": names}
     fields = {role: name for role, name in zip(roles, read, strict=False) if role != name}
     return options | ({"fields": fields} if fields else {})
+
+
+def _begin(fields: Sequence[str], between: str = ", ") -> str:
+    """The fields of a line, cut where they are long."""
+    text = visible(between.join(fields))
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _nameless(first: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
 
+from shared.data.characters import composed
 from shared.data.opening import read_lines
 from shared.errors import ReplicationError
 
@@ -80,7 +81,7 @@ class Accompanied(dict[str, Iterable[Segment | str]]):
 
 def tidy(text: str) -> str:
     """Return a text as it is written: in Unicode's composed form (NFC), with one space for each run of white space."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(composed(text).split())
 
 
 def sentence(text: str) -> str:
@@ -88,10 +89,10 @@ def sentence(text: str) -> str:
 
     Sentences that differ in nothing but the punctuation around words are equal, unless they have nothing else.
     """
-    folded = unicodedata.normalize("NFC", text).casefold()
+    folded = composed(text).casefold()
     numbers = _OF_NUMBERS.sub(lambda found: found[0].translate(_KEPT), folded)
-    plain = unicodedata.normalize("NFC", numbers.translate(_IGNORED))
-    return " ".join(plain.split()) or " ".join(unicodedata.normalize("NFC", folded).split())
+    plain = composed(numbers.translate(_IGNORED))
+    return " ".join(plain.split()) or " ".join(composed(folded).split())
 
 
 def plain_words(text: str) -> str:
@@ -99,7 +100,7 @@ def plain_words(text: str) -> str:
 
     Copies stay together. It is coarser than :func:`sentence`, and must never change: the splits of a corpus would.
     """
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(re.findall(r"\w+", composed(text, "NFKC").casefold()))
 
 
 def hash_of(text: str) -> int:

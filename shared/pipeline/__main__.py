@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.claims.rules import SCALES
+from shared.data.characters import visible
+from shared.data.opening import in_the_way
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
 from shared.training.disk import disk_sentence
@@ -143,15 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return UNREAD  # rich has done the same
     except (ReplicationError, OSError, RuntimeError) as error:
-        sentence = error if isinstance(error, ReplicationError) else disk_sentence(error)
+        sentence = error if isinstance(error, ReplicationError) else disk_sentence(error) or in_the_way(error)
         if sentence is None:
             raise
-        # A sentence may quote what people bring, which a terminal shall not obey.
-        shown = (each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in str(sentence))
-        print(f"error: {''.join(shown)}", file=sys.stderr)
+        print("error:", "\n".join(map(visible, str(sentence).split("\n"))), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted; the same command continues.", file=sys.stderr)
+    except KeyboardInterrupt as interrupted:
+        print(f"interrupted; {interrupted or 'the same command continues'}.", file=sys.stderr)
         return 130
     return 0
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from rich.console import Console
 
 from shared.config import load_yaml
 from shared.data.fetch import fetch, verify
@@ -128,7 +127,7 @@ def test_a_card_reads_files_of_its_names_into_all_its_splits(tmp_path, monkeypat
     monkeypatch.setattr("shared.data.fetch.obtain", obtain)
     monkeypatch.setattr("shared.data.cards._provided", lambda source, raw: set(raw))
     (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(card, sort_keys=False), encoding="utf-8")
-    manifest = fetch(name, root=tmp_path, console=Console(quiet=True))
+    manifest = fetch(name, root=tmp_path)
     assert verify(name, root=tmp_path) == manifest
     assert not any(manifest.dropped.values())
     folder, options = tmp_path / name, card["reader"]["options"]

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from shared.data.characters import composed
 from shared.data.opening import read_lines
 from shared.data.ragged import RaggedArray
 from shared.data.splits import EMPTY, EQUAL, NAMES, Segment, assert_disjoint, sentence, tidy, write_corpus
@@ -44,6 +45,20 @@ def test_sentences_are_equal_by_letters_marks_and_signs(text, changes, other):
         with (into / "train.en").open("a", encoding="utf-8", newline="") as file:
             file.write(f"{tidy(same)}\n")
         assert "train.en shares" in sentence_of(assert_disjoint, into, ["en"], SPLITS)
+
+
+@EXAMPLES
+@given(
+    st.text("\u0301\u0323\u0344\u0f73\u0f75\u3099\uff9e.e", min_size=1, max_size=9), st.sampled_from(["NFC", "NFKC"])
+)
+def test_a_normal_form_is_that_of_unicode_however_many_marks_a_letter_has(marks, form):
+    many = "e" + marks * (1_200 // len(marks))
+    assert composed(many, form) == unicodedata.normalize(form, many)
+
+
+def test_many_marks_are_composed_at_once():
+    """Python's own way takes minutes."""
+    assert composed("e" + "\u0301\u0323" * 50_000) == "\u1eb9" + "\u0323" * 49_999 + "\u0301" * 50_000
 
 
 SEGMENTS = st.lists(st.tuples(LINE, LINE, NAME), max_size=5)

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from shared.errors import ReplicationError
+from shared.pipeline.__main__ import main
 from tests.inputs.mutations import DOUBLED, GONE, UNKNOWN, Mutation, Shipped, doubled
 from tests.pipeline.scratch import environment
 
@@ -176,3 +177,16 @@ for name, (old, new, command) in json.loads(sys.argv[1]).items():
     assert done.stdout.splitlines() == [f"{name} 2 False" for name in MISTAKES]
     for name, line in zip(MISTAKES, done.stderr.splitlines(), strict=True):
         assert line.startswith(f"error: {name}"), line
+
+
+@pytest.mark.parametrize(("place", "make", "command", "wanted"), [
+    ("params.yaml", Path.mkdir, "check", "Is a directory), where a file"),
+    ("params.yaml", lambda to: to.symlink_to(to), "check", "Too many levels of symbolic links), where no such link"),
+    ("runs", Path.touch, "fetch bahdanau.corpus --scale smoke", "Not a directory), where a folder"),
+    ("data", Path.touch, f"data new mine --from {__file__}", "Not a directory), where a folder"),
+])  # fmt: skip
+def test_what_is_in_the_way_of_a_file_or_a_folder_is_named(tmp_path, monkeypatch, capsys, place, make, command, wanted):
+    monkeypatch.chdir(tmp_path)
+    make(Path(place))
+    assert main(command.split()) == 2
+    assert capsys.readouterr().err.startswith(f"error: {place} is in the way ({wanted} should be; rename or remove it")

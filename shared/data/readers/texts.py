@@ -6,7 +6,6 @@ import heapq
 import html
 import re
 import tempfile
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
+from shared.data.characters import composed
 from shared.data.opening import byte_range, first_of, form_of, json_lines, listed, read_table, read_text, text_lines
 from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hash_of, hashed_split, plain_words
 from shared.errors import ReplicationError
@@ -367,5 +367,5 @@ def _joined(raw: Path, parts: Sequence[Part]) -> Iterator[bytes]:
                 ended = True  # it may go on in the next range
                 continue
             for line in text_lines(file, keepends=True):
-                yield ("" if ended else "\n").encode() + unicodedata.normalize("NFC", line).encode()
+                yield ("" if ended else "\n").encode() + composed(line).encode()
                 ended = line.endswith("\n")

@@ -5,7 +5,6 @@ Shape letters: N symbols of the whole text, L layers, H heads, S keys.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import RelativeMultiHeadAttention
 from shared.claims.words import number_of
+from shared.data.characters import composed
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks import tried
@@ -45,7 +45,7 @@ def try_input(model: Any, text: PreparedLanguage, config: LanguageRun, asked: st
     """
     evaluation = config.evaluation
     like = " ".join(decoded(text.tokenizer, text.split(config.corpus.test[0]).symbols[:SHOWN].tolist()).split("\n"))
-    beginning = tried.not_empty(unicodedata.normalize("NFC", asked), f"the beginning of a text such as '{like}'")
+    beginning = tried.not_empty(composed(asked), f"the beginning of a text such as '{like}'")
     given = _symbols(text, beginning, config.corpus.end_of_line)
     spoken, numbers = tried.whole_words(text.tokenizer, given, end=LINE_END)
     notes = tried.unknown_words(given, _as_given(text, beginning, given, [spoken[number] for number in numbers]), like)
