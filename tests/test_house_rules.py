@@ -31,7 +31,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (218, 130),
-    ("shared/data",): (3651, 2200),
+    ("shared/data",): (3676, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (796, 720),
@@ -39,11 +39,11 @@ BUDGETS = {
     ("shared/claims",): (1549, 1350),
     ("shared/tasks",): (4702, 3600),
     ("shared/reports",): (2855, 1900),
-    ("shared/pipeline",): (3014, 1500),
+    ("shared/pipeline",): (2932, 1500),
     ("replications",): (5006, 3400),
     ("benchmarks",): (1166, 700),
-    ("replicate.py",): (191, 120),
-    ("tests",): (26400, 22000),
+    ("replicate.py",): (190, 120),
+    ("tests",): (26461, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",
