@@ -221,7 +221,7 @@ def write_paper(home: Path, kind: str, toy: Toy) -> None:
     home.mkdir()
     (home / "__init__.py").touch()
     (home / "settings.py").write_text(
-        f"from {toy.models} import ToyConfig\n\nKIND = {kind!r}\nMODEL = ToyConfig\nROUTES = {{}}\n"
+        f"from {toy.models} import ToyConfig as ModelConfig\n\nKIND = {kind!r}\nROUTES = {{}}\n"
     )
     (home / "replication.py").write_text(
         f"from replications.{home.name} import settings\nfrom {toy.models} import Toy\n"
