@@ -39,11 +39,11 @@ BUDGETS = {
     ("shared/claims",): (1549, 1350),
     ("shared/tasks",): (4702, 3600),
     ("shared/reports",): (2855, 1900),
-    ("shared/pipeline",): (2932, 1500),
+    ("shared/pipeline",): (2936, 1500),
     ("replications",): (5006, 3400),
     ("benchmarks",): (1166, 700),
     ("replicate.py",): (190, 120),
-    ("tests",): (26423, 22000),
+    ("tests",): (26427, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -234,7 +234,11 @@ class ScaleFile:
     @property
     def models(self) -> Any:
         """The module ``settings`` of the paper, as :func:`shared.tasks.settings.check_model` has it."""
-        return import_module(f"replications.{self.paper}.settings")
+        module = import_module(f"replications.{self.paper}.settings")
+        for name in ("KIND", "ModelConfig"):
+            if not hasattr(module, name):
+                raise ReplicationError(f"replications/{self.paper}/settings.py has no {name}; give it one, as all do.")
+        return module
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""

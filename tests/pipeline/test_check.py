@@ -208,6 +208,12 @@ def test_a_figure_that_names_what_is_not_there_is_named(claim, variants, message
     assert_refused(message, check_stage, "bahdanau", "smoke")
 
 
+@pytest.mark.parametrize("name", ["KIND", "ModelConfig"])
+def test_what_the_settings_of_a_paper_lack_is_named(name, project, monkeypatch):
+    monkeypatch.delattr(f"replications.bahdanau.settings.{name}")
+    assert_refused(f"replications/bahdanau/settings.py has no {name}; give it", check_stage, "bahdanau", "smoke")
+
+
 def test_a_paper_that_no_report_is_made_of_is_named(project):
     change_yaml(project / "params.yaml", lambda content: content["papers"].remove("bahdanau"))
     assert_refused(r"params.yaml: papers must list 'bahdanau'", check_stage, "bahdanau", "smoke")
