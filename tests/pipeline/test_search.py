@@ -150,7 +150,7 @@ def test_other_settings_or_data_are_tried_anew(changed, project, capsys):
         before = (tasks / "summary.json").stat().st_ino
         card = project.root / "data" / f"{PAPER}.yaml"
         change_yaml(card, lambda content: content["sources"][0]["parameters"].update(seed=9))
-    assert "asks of 'long' now, or other settings of it, or its data, have changed" in unfollowed(PAPER, "smoke")[0]
+    assert "asks of 'long' now, or its other settings or its data have changed" in unfollowed(PAPER, "smoke")[0]
     project.search()
     kept = capsys.readouterr().out.count("finished before, kept")
     assert kept == (len(SIZES) * len(PILOTS) if changed == "settings" else 0)
