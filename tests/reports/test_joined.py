@@ -158,7 +158,7 @@ def test_a_tile_says_its_claim_in_words_and_is_a_link(opened, root):
 
 def test_claims_can_be_searched(opened, root):
     page = opened(root / "reports", "index.html")
-    page.get_by_label("Search").first.fill("HURTS attention")  # the second table is that of attentions
+    page.get_by_label("Search").first.fill("HURTS attention")
     assert page.locator("[data-filters]").first.locator("tbody tr:not([hidden])").count() == 1
     assert page.locator(".filters output").first.inner_text() == "1 of 4"
 
