@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -20,7 +19,7 @@ from shared.data.readers import READERS
 from shared.errors import ReplicationError
 from shared.metrics.registry import MEASURES, is_known, measure, split_of
 from shared.pipeline.code import STAGES, Sources, code_of
-from shared.pipeline.config import ScaleFile, lenders, load_params, refuse_huge, scales_of
+from shared.pipeline.config import ScaleFile, lenders, load_params, load_settings, refuse_huge, scales_of
 from shared.pipeline.files import PIPELINE, REPLICATIONS, paper_folder, run_folder, write_json
 from shared.pipeline.plan import changes, load_found, load_plan, plan_path
 from shared.pipeline.provenance import hash_of, sha256_of
@@ -156,8 +155,8 @@ def check_identities(settings: ScaleFile) -> None:
     for name, identity in settings.identities.items():
         _check_sections(settings, identity.model_dump(exclude_unset=True), f"{path}: variants.{name}")
         if (lender := identity.model.get("paper")) in papers() and isinstance(identity.model.get("settings"), dict):
-            theirs: Any = importlib.import_module(f"replications.{lender}.settings")
-            check_part(theirs.ModelConfig, identity.model["settings"], where=f"{path}: variants.{name}.model.settings")
+            theirs = load_settings(lender).ModelConfig
+            check_part(theirs, identity.model["settings"], where=f"{path}: variants.{name}.model.settings")
 
 
 def _check_sections(settings: ScaleFile, given: dict[str, Any], where: str) -> None:

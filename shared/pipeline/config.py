@@ -182,6 +182,19 @@ def scales_of(paper: str) -> list[str]:
     return [scale for scale in SCALES if (paper_folder(paper) / scale / "params.yaml").is_file()]
 
 
+def load_settings(paper: str) -> Any:
+    """The module ``settings`` of a paper, as :func:`shared.tasks.settings.check_model` has it.
+
+    Raises:
+        ReplicationError: it lacks what that function needs.
+    """
+    module = import_module(f"replications.{paper}.settings")
+    for name in ("KIND", "ModelConfig"):
+        if not hasattr(module, name):
+            raise ReplicationError(f"replications/{paper}/settings.py has no {name}; give it one, as all do.")
+    return module
+
+
 class ScaleFile:
     """One paper at one scale: ``replications/<paper>/<scale>/params.yaml`` over ``replications/<paper>/variants.yaml``.
 
@@ -233,12 +246,8 @@ class ScaleFile:
 
     @property
     def models(self) -> Any:
-        """The module ``settings`` of the paper, as :func:`shared.tasks.settings.check_model` has it."""
-        module = import_module(f"replications.{self.paper}.settings")
-        for name in ("KIND", "ModelConfig"):
-            if not hasattr(module, name):
-                raise ReplicationError(f"replications/{self.paper}/settings.py has no {name}; give it one, as all do.")
-        return module
+        """The module ``settings`` of the paper; see :func:`load_settings`."""
+        return load_settings(self.paper)
 
     def dataset(self, task: str) -> str:
         """The name of the data set of a task's corpus."""

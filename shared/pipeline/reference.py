@@ -24,7 +24,7 @@ from shared.claims.schema import Claims
 from shared.data.cards import Card
 from shared.data.readers import READERS
 from shared.metrics.registry import FAMILIES, MEASURES
-from shared.pipeline.config import Params
+from shared.pipeline.config import Params, load_settings
 from shared.pipeline.files import render, write_text
 from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
@@ -54,7 +54,7 @@ def reference() -> str:
     roots |= {"`data/<name>.yaml`": [Card], "`replications/<paper>/paper.yaml`": [Paper]}
     roots |= {f"Kind of task: {kind}": [part_of(kind, "settings").RUN] for kind in KINDS}
     for paper in papers():
-        settings: Any = importlib.import_module(f"replications.{paper}.settings")
+        settings = load_settings(paper)
         routed = [[*each.values()] if isinstance(each, Mapping) else [each] for each in routes_of(settings).values()]
         roots[f"Model sections of {paper}"] = [settings.ModelConfig, *chain(*routed)]
     roots |= {"Claims": [Claims], "Readers": [reader.options for reader in READERS.values()]}
