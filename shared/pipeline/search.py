@@ -56,11 +56,13 @@ class Tried(Group):
         key: of the setting in a variant, such as ``training.optimizer.learning_rate``.
         values: what is tried.
         updates: of a trial; null: as many as in ``params.yaml``.
+        seeds: of its pilots; none: those of the whole search.
     """
 
     key: str = Field(pattern=r"^(training|model)\.")
     values: Annotated[list[Value], AfterValidator(each_once)] = Field(min_length=2)
     updates: int | None = Field(default=None, ge=1)
+    seeds: Seeds = Field(default_factory=list)
 
 
 class Same(Group):
@@ -90,8 +92,8 @@ class Search:
     """``search.yaml`` of a paper at a scale.
 
     Attributes:
-        seeds: of pilots.
-        tried: groups that are trained.
+        seeds: of pilots, where a group has none of its own.
+        tried: groups that are trained, each with its seeds.
         same: groups that are not.
 
     Raises:
@@ -102,7 +104,8 @@ class Search:
         self.settings, self.path = settings, settings.path.with_name("search.yaml")
         content = build(_Content, load_yaml(self.path), where=str(self.path))
         self.seeds = content.seeds
-        self.tried = [group for group in content.groups if isinstance(group, Tried)]
+        tried = [group for group in content.groups if isinstance(group, Tried)]
+        self.tried = [each.model_copy(update={"seeds": each.seeds or content.seeds}) for each in tried]
         self.same = [group for group in content.groups if isinstance(group, Same)]
         for problem in self._mistakes():
             raise ReplicationError(f"{self.path}: {problem}")
@@ -117,7 +120,7 @@ class Search:
                     yield f"variants: {error}"
                 if not trains_network(config, self.settings.models):
                     yield f"variants: '{variant}' is a study, which trains no network; take it out."
-                for seed in {*self.seeds} & {*config.seeds}:
+                for seed in {*getattr(group, "seeds", self.seeds)} & {*config.seeds}:
                     yield f"seeds: {seed} is a seed that decides claims about '{variant}'; choose others, such as 101."
             for variant in group.kept.keys() - group.variants:
                 yield f"kept: '{variant}' is no variant of its group{near(variant, group.variants)}."
@@ -191,11 +194,12 @@ class Search:
         if (record := load_found(self.settings)) is None:
             return None
         found = {}
-        for group, variant in self.pairs() if record["seeds"] == self.seeds else ():
+        for group, variant in self.pairs():
             asked = group.model_dump(include={"key", "values", "updates"})
             for then in record["groups"]:
                 outcome = then["variants"].get(variant) if asked.items() <= then.items() else None
-                if outcome and outcome["settings"] == self.digest(group, variant):
+                seeds = [*outcome["trials"][0]["seeds"]] if outcome else []
+                if outcome and seeds == [*map(str, group.seeds)] and outcome["settings"] == self.digest(group, variant):
                     found[group.key, variant] = outcome
         return found
 
@@ -227,10 +231,9 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
     settings = ScaleFile(paper, scale)
     search, made = Search(settings), revision() | {"date": now()}
     tried = [variant for _, variant in search.pairs()]
-    for variant in only or ():
-        if variant not in tried:
-            raise ReplicationError(f"--only: '{variant}' is not tried in {search.path}{near(variant, tried)}.")
     wanted = only or tried
+    for variant in [name for name in wanted if name not in tried]:
+        raise ReplicationError(f"--only: '{variant}' is not tried in {search.path}{near(variant, tried)}.")
     outcomes = {pair: found for pair, found in (search.answers() or {}).items() if pair[1] not in wanted}
     for group, variant in search.pairs():
         if variant not in wanted and (group.key, variant) not in outcomes:
@@ -279,7 +282,7 @@ def _trials(search: Search, group: Tried, variant: str) -> Iterator[Trial]:
     settings, paper, scale = search.settings, search.settings.paper, search.settings.scale
     for value in group.values:
         changes = search.changes(group, variant, value)
-        for seed, mark in marks_of(settings, search.config(group, variant, value), search.seeds).items():
+        for seed, mark in marks_of(settings, search.config(group, variant, value), group.seeds).items():
             folder = run_folder(paper, scale) / "search" / variant / mark[:16]
             label = f"{paper}.{variant} {group.key} {value} seed {seed}"
             job = Job(label, train_seed, (paper, scale, variant, seed, mark, label, folder, changes))

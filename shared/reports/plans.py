@@ -62,9 +62,7 @@ def plan_blocks(frozen: Frozen, claims: Collection[str]) -> list[Block]:
     )  # fmt: skip
     if search is None:
         return [Paragraph(said)]
-    seeds = ", ".join(map(str, search["seeds"]))
-    of = "of the pilot seed" if len(search["seeds"]) == 1 else "mean over the pilot seeds"
-    intro = f"Loss at the last validation of a training, {of} {seeds}; no test data were used."
+    intro = "Loss at the last validation of a training, the mean over pilot seeds; no test data were used."
     tables = [part for group in search["groups"] for part in _tried(group, frozen.used)]
     reasons = [Bullets(frozen.reasons)] if frozen.reasons else []
     return [Paragraph(said), Details("Settings that were tried before", [Paragraph(intro), *tables, *reasons])]
@@ -104,7 +102,8 @@ def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tup
         rows.append([code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
     updates = group.get("updates")
     length = "as many updates as a run has" if updates is None else number_of(updates, "update")
-    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}:")
+    pilots = dict.fromkeys(seed for found in group["variants"].values() for seed in found["trials"][0]["seeds"])
+    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, pilot seeds {', '.join(pilots)}:")
     return intro, Table(("Variant", *map(str, group["values"]), "Best", "Used"), rows)
 
 
