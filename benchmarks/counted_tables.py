@@ -1,9 +1,10 @@
 """What tables know that are counted on training data: the floors of claims.yaml are set below it.
 
-    python -m benchmarks.counted_tables digits|digits-quick|words|greek
+    python -m benchmarks.counted_tables digits|digits-quick|words|words-shuffled|greek
 
 A model has learned its task only if it knows more than such a table. The task must have been prepared before, as
-`python -m shared.pipeline fetch` and `prepare` do it: `linear_transformer.mnist`, `transformer_xl.ptb` or `luong.gold`.
+`python -m shared.pipeline fetch` and `prepare` do it: `linear_transformer.mnist`, `transformer_xl.ptb` or
+`transformer_xl.sentences`, or `luong.gold`.
 Words and pixels are those of the test split; the floor of the Greek text was set on validation verses.
 """
 
@@ -158,6 +159,7 @@ if __name__ == "__main__":
         "digits": ("bench/linear_transformer/tasks/mnist", digits),
         "digits-quick": ("quick/linear_transformer/tasks/mnist", digits),
         "words": ("bench/transformer_xl/tasks/ptb", words),
+        "words-shuffled": ("bench/transformer_xl/tasks/sentences", words),
         "greek": ("bench/luong/tasks/gold", greek),
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

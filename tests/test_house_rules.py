@@ -41,9 +41,9 @@ BUDGETS = {
     ("shared/reports",): (2854, 1900),
     ("shared/pipeline",): (2939, 1500),
     ("replications",): (5006, 3400),
-    ("benchmarks",): (1166, 700),
+    ("benchmarks",): (1167, 700),
     ("replicate.py",): (190, 120),
-    ("tests",): (26428, 22000),
+    ("tests",): (26429, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

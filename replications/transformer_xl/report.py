@@ -14,7 +14,7 @@ FIGURES = [
     }, claim="D19-C4", counterpart="Table 6"),
     figures.SegmentPositions({
         "Characters of the Bible": ["xl", "lstm"],
-        "Short lines, words": ["sentences-xl", "sentences-no-memory"],
+        "Unrelated lines, words": ["sentences-xl", "sentences-no-memory"],
     }, claim="D19-C2"),
     figures.RecallDistances({
         "Facts recalled in generated text": [
@@ -41,6 +41,6 @@ FIGURES = [
             "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
             "recall-lstm",
         ],
-        "Short lines": ["sentences-xl", "sentences-no-memory"],
+        "Unrelated lines": ["sentences-xl", "sentences-no-memory"],
     }),
 ]  # fmt: skip

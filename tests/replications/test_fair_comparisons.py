@@ -16,6 +16,7 @@ DIFFER = {
     "bahdanau * *": ["model.alignment_size"],
     "bahdanau * B15-C2": ["training.max_words"],
     "bahdanau paper_scale *": ["training.updates", "training.patience"],  # the paper's own
+    "luong bench *": ["model.attention.positions"],  # of the score by location alone
     "luong paper_scale *": ["evaluation.ensemble", "model.attention.*"],
     "performer * C21-C5": ["model.swap_at", "training.updates", "training.schedule.*"],
     "reformer quick *": ["evaluation.swapped*"],  # looks at a model with other rounds of hashing
