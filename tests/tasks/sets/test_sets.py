@@ -1,10 +1,13 @@
 """Sets: how they are read and composed, what a loss is, and what judging leaves of each, on all three targets."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal, Poisson
 
+from shared.data.cards import load_card
 from shared.data.generated import generate
 from shared.data.generated.sets import mixture_of
 from shared.tasks.examples import read_kept
@@ -107,6 +110,15 @@ def test_losses_are_those_of_torch_distributions():
         density = MixtureSameFamily(Categorical(logits=weights[row]), gaussians)
         expected = -density.log_prob(batch.elements[row, own]).sum()
         torch.testing.assert_close(losses("mixture", outputs, batch)[row], expected)
+
+
+def test_the_large_mixtures_are_as_unlikely_under_the_truth_as_the_papers_own():
+    drawn = load_card("generated_mixtures_large").sources[0].parameters | {"splits": {"test": 2000}}
+    sets = np.load(io.BytesIO(generate("mixtures", drawn).files["test.npz"]))
+    weights, means, scales = map(torch.from_numpy, mixture_of(np.repeat(sets["targets"], sets["sizes"], axis=0)))
+    truth = MixtureSameFamily(Categorical(weights), Independent(Normal(means, scales), 1))
+    nats = truth.log_prob(torch.from_numpy(sets["elements"]).double()).mean()
+    assert float(nats) == pytest.approx(-1.4726, abs=0.02)  # Lee et al. 2019, Table 3, "Oracle"
 
 
 def test_training_and_validation_are_means_over_sets_or_over_points(prepared, monkeypatch):
