@@ -242,6 +242,7 @@ def test_without_a_search_there_is_nothing_to_follow_and_one_without_outcome_is_
     (None, {"seeds": [101]}),
     (0, {"values": [0.00001, 0.04]}),
     (0, {"updates": None}),
+    (0, {"seeds": [103]}),
     (0, {"variants": ["long", "twin"]}),
     (1, {"key": "training.clip", "values": [1, 2]}),
 ])  # fmt: skip
@@ -263,6 +264,7 @@ MISTAKES = [
     (2, {"same_as": "twin"}, "same_as: 'twin' is not tried"),
     (2, {"because": None}, "'groups.2.because'"),
     (None, {"seeds": [101, 3]}, "seeds: 3 is a seed that decides claims about 'long'"),
+    (0, {"seeds": [3]}, "seeds: 3 is a seed that decides claims about 'long'"),
     (None, {"seeds": [101, 101]}, "'seeds': each must stand there once, not as 101 does, got [101, 101]"),
 ]
 
