@@ -31,7 +31,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (218, 130),
-    ("shared/data",): (3676, 2200),
+    ("shared/data",): (3677, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (796, 720),
@@ -43,7 +43,7 @@ BUDGETS = {
     ("replications",): (5006, 3400),
     ("benchmarks",): (1167, 700),
     ("replicate.py",): (190, 120),
-    ("tests",): (26440, 22000),
+    ("tests",): (26442, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

@@ -135,10 +135,11 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     form = form_of(paths[0])
     if form in FASTA:
         return "sequences"
-    begin = next(text_lines(paths[0]), "") if len(paths) == 1 and form not in TABULAR else ""
-    if re.match(r"\S[^\t]*\t|__label__|[>\[{]|<[?!]", begin):
+    lines = text_lines(paths[0]) if len(paths) == 1 and form not in TABULAR else ()
+    begin = next((line for line in lines if not line.startswith("#")), "")  # CoNLL-U has comments
+    if re.match(r"\S[^\t]*\t|__label__|[>\[{]|<([?!]|html\b)", begin, re.IGNORECASE):
         raise ReplicationError(
-            f"{paths[0].name}: line 1 looks like that of a table, of fastText, XML, JSON or FASTA; give the file a "
+            f"{paths[0].name}: it begins like a table, fastText, XML, HTML, JSON or FASTA; give the file a "
             f"name that ends in {', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
         )
     if len(paths) > 1 or form not in TABULAR:
