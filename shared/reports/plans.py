@@ -103,7 +103,7 @@ def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tup
     updates = group.get("updates")
     length = "as many updates as a run has" if updates is None else number_of(updates, "update")
     pilots = dict.fromkeys(seed for found in group["variants"].values() for seed in found["trials"][0]["seeds"])
-    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, pilot seeds {', '.join(pilots)}:")
+    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, seed {', '.join(pilots)}:")
     return intro, Table(("Variant", *map(str, group["values"]), "Best", "Used"), rows)
 
 
