@@ -26,7 +26,7 @@ SHOWN = ("rnnsearch-50", "rnnencdec-50", "rnnencdec-30")
 SEARCH = {
     "seeds": [101, 102],
     "groups": [{"key": "training.optimizer.rate", "values": [0.1, 0.3], "updates": 400, "variants": {"rnnsearch-50": {
-        "trials": [{"value": 0.1, "loss": 1.5}, {"value": 0.3, "loss": None}], "best": 0.1}}}],
+        "trials": [{"value": 0.1, "loss": 1.5, "seeds": {"101": 1.5}}, {"value": 0.3, "loss": None}], "best": 0.1}}}],
 }  # fmt: skip
 QUICK = {
     "scale": "quick", "deviations": ["Adam in place of Adadelta."], "figures": FIGURES, "kind": REPORT,
