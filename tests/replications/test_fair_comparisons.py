@@ -24,6 +24,7 @@ DIFFER = {
     "set_transformer * *": ["model.width"],  # as wide as makes parameters as many
     "show_attend_tell bench X15-C2": ["model.gate"],
     "transformer * V17-C[23]": ["model.d_[kv]"],
+    "transformer bench V17-C4": ["model.d_model"],
     "transformer * V17-C7": ["model.positions.count"],
     "transformer quick V17-C1": ["training.updates", "training.validate_every"],  # equal operations
     "transformer bench V17-C9": ["model.settings.*", "training.updates"],
