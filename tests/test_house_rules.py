@@ -30,16 +30,16 @@ LEVELS = (
 # change that needs more takes them from another room, or says in its message why the first number grows; it falls with
 # the code.
 BUDGETS = {
-    ("shared/config.py", "shared/errors.py", "shared/records.py"): (218, 130),
-    ("shared/data",): (3677, 2200),
+    ("shared/config.py", "shared/errors.py", "shared/records.py"): (248, 130),
+    ("shared/data",): (3667, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (796, 720),
-    ("shared/training",): (920, 600),
+    ("shared/training",): (896, 600),
     ("shared/claims",): (1549, 1350),
     ("shared/tasks",): (4702, 3600),
     ("shared/reports",): (2854, 1900),
-    ("shared/pipeline",): (2939, 1500),
+    ("shared/pipeline",): (2937, 1500),
     ("replications",): (5006, 3400),
     ("benchmarks",): (1167, 700),
     ("replicate.py",): (190, 120),

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 csv.field_size_limit(sys.maxsize)
-_WANTED = {errno.EISDIR: "a file", errno.ENOTDIR: "a folder", errno.EEXIST: "a folder", errno.ELOOP: "no such link"}
-"""Error of the system to what it has looked for."""
 # Escapes of JSON; the group is half of a character beyond U+FFFF, without the other half.
 _ESCAPE = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 
@@ -52,18 +50,6 @@ def reading(what: str) -> Iterator[None]:
         raise ReplicationError(
             f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct it or its card."
         ) from error
-
-
-def in_the_way(error: BaseException) -> str | None:
-    """One sentence, where a folder stands in the place of a file, or a file in that of a folder; else None."""
-    if not (isinstance(error, OSError) and error.errno in _WANTED and error.filename):
-        return None
-    path = Path(error.filename)
-    there = next((each for each in (path, *path.parents) if each.is_symlink() or each.exists()), path)
-    return (
-        f"{there} is in the way ({error.strerror}), where {_WANTED[error.errno]} should be; rename or remove it, then "
-        "the same command continues."
-    )
 
 
 def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterator[str]:

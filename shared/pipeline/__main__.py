@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 
 from shared.claims.rules import SCALES
 from shared.data.characters import visible
-from shared.data.opening import in_the_way
-from shared.errors import ReplicationError
+from shared.errors import ReplicationError, system_sentence
 from shared.pipeline.config import load_params
-from shared.training.disk import disk_sentence
 
 EVERY = 0.5
 """Seconds between two looks at the parent."""
@@ -145,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         return UNREAD  # rich has done the same
     except (ReplicationError, OSError, RuntimeError) as error:
-        sentence = error if isinstance(error, ReplicationError) else disk_sentence(error) or in_the_way(error)
+        sentence = error if isinstance(error, ReplicationError) else system_sentence(error)
         if sentence is None:
             raise
         print("error:", "\n".join(map(visible, str(sentence).split("\n"))), file=sys.stderr)

@@ -28,8 +28,7 @@ from multiprocessing import connection, forkserver
 from pathlib import Path
 from typing import Any
 
-from shared.errors import ReplicationError
-from shared.training.disk import disk_sentence
+from shared.errors import ReplicationError, system_sentence
 from shared.training.progress import LISTENER, Board, Progress
 
 PRELOAD = ("shared.training.preload",)
@@ -185,7 +184,7 @@ def _perform(payload: bytes, send: Send) -> _Outcome:
     except ReplicationError as error:
         return _Outcome(failed=str(error))
     except Exception as error:
-        if (sentence := disk_sentence(error)) is None:
+        if (sentence := system_sentence(error)) is None:
             send(traceback.format_exc())
         return _Outcome(failed=sentence or f"{type(error).__name__}: {error}")
 
