@@ -14,13 +14,15 @@ from replications.linear_transformer.settings import ModelConfig
 from shared.attention.linear import chunkwise_linear_attention
 from shared.attention.scaled_dot_product import attend
 
-QUICK: dict[str, Any] = {"layers": 2, "heads": 4, "width": 64, "hidden": 256, "buckets": 8}
-DIGITS: dict[str, Any] = QUICK | {"output": "logistics", "chunk": 28, "max_length": 784}
+DIGITS: dict[str, Any] = {
+    "layers": 2, "heads": 4, "width": 64, "hidden": 256, "buckets": 8, "output": "logistics", "chunk": 28,
+    "max_length": 784,
+}  # fmt: skip
 
 
-def model_of(size: dict[str, Any], attention: str) -> Any:
-    """A model of 256 grey levels."""
-    return build_model(ModelConfig.model_validate(size | {"attention": attention}), 257, True)
+def model_of(attention: str) -> Any:
+    """A model of 256 grey levels, of the quick scale's size."""
+    return build_model(ModelConfig.model_validate(DIGITS | {"attention": attention}), 257, True)
 
 
 def attention(length: int) -> dict[str, Step]:
@@ -34,7 +36,7 @@ def attention(length: int) -> dict[str, Step]:
 
 def training() -> dict[str, Step]:
     """Updates of 4 whole digits."""
-    return {kind: sequence_update(model_of(DIGITS, kind), 256, 4, 784) for kind in ("linear", "softmax", "lsh")}
+    return {kind: sequence_update(model_of(kind), 256, 4, 784) for kind in ("linear", "softmax", "lsh")}
 
 
 def generation() -> dict[str, Step]:
@@ -42,7 +44,7 @@ def generation() -> dict[str, Step]:
     text, ways = torch.randint(256, (1, 500)), dict[str, Step]()
     with torch.inference_mode():
         for kind in ("linear", "softmax"):
-            model = model_of(DIGITS, kind).eval()
+            model = model_of(kind).eval()
             state = model.initial_state(1)
             for symbol in text.unbind(1):
                 _, state = model.step(symbol, state)

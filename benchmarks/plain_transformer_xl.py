@@ -38,16 +38,14 @@ def hidden(queries: int, keys: int, reach: Reach) -> Tensor:
 class PlainLayer(nn.Module):
     """The layer n of section 3.3."""
 
-    def __init__(
-        self, *, width: int, heads: int, key_size: int, hidden_size: int, dropout: float, attention_dropout: float
-    ) -> None:  # fmt: skip
+    def __init__(self, *, width: int, heads: int, key_size: int, hidden_size: int, dropout: float) -> None:
         super().__init__()
         self.heads = heads
         self.w_q, self.w_ke, self.w_v, self.w_kr = (nn.Linear(width, heads * key_size, bias=False) for _ in range(4))
         self.w_o = nn.Linear(heads * key_size, width, bias=False)
         self.inner, self.outer = nn.Linear(width, hidden_size), nn.Linear(hidden_size, width)
         self.attention_norm, self.feed_forward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.dropout, self.attention_dropout = nn.Dropout(dropout), nn.Dropout(attention_dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, h: Tensor, memory: Tensor, r: Tensor, u: Tensor, v: Tensor, unseen: Tensor) -> Tensor:
         """(B, T, D), (B, M, D), (S, D), (H, K), (H, K) and (T, S) to (B, T, D)."""
@@ -58,7 +56,7 @@ class PlainLayer(nn.Module):
         by_content = (q + u).transpose(1, 2) @ k.transpose(2, 3)  # a and c, (B, H, T, S)
         by_distance = relative_shift((q + v).transpose(1, 2) @ k_r.transpose(1, 2))  # b and d
         scores = (by_content + by_distance) / math.sqrt(q.size(3))
-        a = self.attention_dropout(torch.softmax(scores.masked_fill(unseen, -torch.inf), dim=3))
+        a = self.dropout(torch.softmax(scores.masked_fill(unseen, -torch.inf), dim=3))
         o = self.attention_norm(h + self.dropout(self.w_o((a @ values).transpose(1, 2).flatten(2))))
         inner = self.dropout(torch.relu(self.inner(o)))
         out: Tensor = self.feed_forward_norm(o + self.dropout(self.outer(inner)))
@@ -75,8 +73,7 @@ class PlainTransformerXL(nn.Module):
         heads: H.
         key_size: K.
         hidden_size: d_inner.
-        dropout: on all but attention's weights.
-        attention_dropout: on these.
+        dropout: on all, attention's weights too.
         untied_biases: whether each layer has its own u and v.
         cutoffs: first words of clusters, but the first's.
         div_val: by how much their embeddings get narrower.
@@ -85,20 +82,17 @@ class PlainTransformerXL(nn.Module):
 
     def __init__(
         self, *, vocabulary: int, width: int, layers: int, heads: int, key_size: int, hidden_size: int,
-        dropout: float = 0.0, attention_dropout: float = 0.0, untied_biases: bool = False,
-        cutoffs: Sequence[int] = (), div_val: int = 1, tied: Sequence[bool] = (),
+        dropout: float = 0.0, untied_biases: bool = False, cutoffs: Sequence[int] = (), div_val: int = 1,
+        tied: Sequence[bool] = (),
     ) -> None:  # fmt: skip
         super().__init__()
         sizes = [stop - start for start, stop in pairwise((0, *cutoffs, vocabulary))]
         widths = [width // div_val**i for i in range(len(sizes))]
         self.width = width
         self.layers = nn.ModuleList(
-            PlainLayer(
-                width=width, heads=heads, key_size=key_size, hidden_size=hidden_size, dropout=dropout,
-                attention_dropout=attention_dropout,
-            )
+            PlainLayer(width=width, heads=heads, key_size=key_size, hidden_size=hidden_size, dropout=dropout)
             for _ in range(layers)
-        )  # fmt: skip
+        )
         biases = layers if untied_biases else 1
         self.u, self.v = (nn.Parameter(0.02 * torch.randn(biases, heads, key_size)) for _ in range(2))
         self.embeddings = nn.ParameterList(0.02 * torch.randn(size, d) for size, d in zip(sizes, widths, strict=True))
@@ -118,14 +112,7 @@ class PlainTransformerXL(nn.Module):
     def forward(
         self, inputs: Tensor, targets: Tensor, memories: list[Tensor], reach: Reach
     ) -> tuple[Tensor, list[Tensor]]:
-        """(B, T) and (B, T) to nats (B, T), and the memory of what comes next."""
-        h, memories = self.states(inputs, memories, reach)
-        return -self.log_probs(h).gather(2, targets.unsqueeze(2)).squeeze(2), memories
-
-    def states(
-        self, inputs: Tensor, memories: list[Tensor], reach: Reach
-    ) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
-        """(B, T) to h^N (B, T, D), and the last M of what every layer was given."""
+        """(B, T) and (B, T) to nats (B, T), and the memory of what comes next: the last M that each layer was given."""
         queries, keys = inputs.size(1), memories[0].size(1) + inputs.size(1)
         distances = torch.arange(keys - 1, -1, -1)
         if reach.clamp is not None:
@@ -138,7 +125,7 @@ class PlainTransformerXL(nn.Module):
             kept.append(joined[:, max(0, keys - reach.memory) :])
             own = n if len(self.u) > 1 else 0
             h = layer(h, memory, r, self.u[own], self.v[own], unseen)
-        return self.dropout(h), kept
+        return -self.log_probs(self.dropout(h)).gather(2, targets.unsqueeze(2)).squeeze(2), kept
 
     def embed(self, inputs: Tensor) -> Tensor:
         """(B, T) to (B, T, D): √D times the row of a table of all words."""

@@ -45,24 +45,24 @@ def models(size: str) -> dict[str, Any]:
     return {"packed": packed, "ours": ours}
 
 
-def texts(symbols: int, pool: int) -> tuple[Tensor, Tensor]:
+def texts(size: str, pool: int) -> tuple[Tensor, Tensor]:
     """The middle one of so many batches of random texts, sorted by length, and its mask."""
     lengths = np.random.default_rng(0).lognormal(np.log(MEDIAN), 0.7, BATCH * pool).clip(5, LONGEST).astype(int)
     own = torch.from_numpy(np.sort(lengths)[BATCH * (pool // 2) :][:BATCH])
     mask = torch.arange(int(own.max())) < own.unsqueeze(1)
-    return torch.randint(4, symbols, mask.shape) * mask, mask
+    return torch.randint(4, SIZES[size][1], mask.shape) * mask, mask
 
 
 def lstm(size: str, pool: int) -> dict[str, Step]:
     """The LSTM alone, forward and backward."""
-    text, mask = texts(SIZES[size][1], pool)
+    text, mask = texts(size, pool)
     inputs = torch.randn(*text.shape, SIZES[size][0]["d"], requires_grad=True)
     return {name: both_ways(lambda x, of=m.encoder.lstm: of(x, mask), (inputs,)) for name, m in models(size).items()}
 
 
 def training(size: str, pool: int) -> dict[str, Step]:
     """Updates of 32 texts."""
-    text, mask = texts(SIZES[size][1], pool)
+    text, mask = texts(size, pool)
     labels = torch.randint(20, (BATCH,))
 
     def loss(model: Any) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -138,21 +138,17 @@ def searches(model: Any, inputs: Sequence[tuple[Tensor, ...]], least: Tensor, mo
     return {"one at a time": one_by_one, "together": together}
 
 
-def translation_searches(model: Any, vocabulary: int, count: int = 16) -> dict[str, Step]:
-    """Searches for translations at most 1.5 times as long as their sources."""
-    lengths = torch.randint(5, 25, (count,))
+def translation_searches(model: Any, vocabulary: int) -> dict[str, Step]:
+    """Searches for translations of 16 sources, at most 1.5 times as long as these."""
+    lengths = torch.randint(5, 25, (16,))
     mask = torch.arange(int(lengths.max())) < lengths.unsqueeze(1)
     source = torch.randint(4, vocabulary, mask.shape).masked_fill(~mask, PAD)
     alone = [(source[row : row + 1, :n], mask[row : row + 1, :n]) for row, n in enumerate(lengths)]
     return searches(model, [(source, mask), *alone], lengths // 2, (1.5 * lengths).long())
 
 
-class Prefixes(NamedTuple):
-    """Sources (B, S), their mask (B, S) and what was written (B, k, T)."""
-
-    source: Tensor
-    mask: Tensor
-    written: Tensor
+Prefixes = tuple[Tensor, Tensor, Tensor]
+"""Sources (B, S), their mask (B, S) and what was written (B, k, T)."""
 
 
 class Recomputing:
@@ -163,18 +159,19 @@ class Recomputing:
 
     def start(self, source: Tensor, mask: Tensor) -> Prefixes:
         """Nothing is written."""
-        return Prefixes(source, mask, source.new_empty(len(source), 1, 0))
+        return source, mask, source.new_empty(len(source), 1, 0)
 
     def step(self, tokens: Tensor, state: Prefixes) -> tuple[Tensor, Tensor, Prefixes]:
         """Write symbols (B, k)."""
-        written = torch.cat((state.written, tokens.unsqueeze(2)), dim=2)
-        source, mask = (x.repeat_interleave(tokens.size(1), dim=0) for x in (state.source, state.mask))
+        *sources, before = state
+        written = torch.cat((before, tokens.unsqueeze(2)), dim=2)
+        source, mask = (x.repeat_interleave(tokens.size(1), dim=0) for x in sources)
         with plain_equations():
             logits, weights = self.model(source, mask, written.flatten(0, 1))
         log_p, a = (x.view(*tokens.shape, -1) for x in (logits[:, -1].log_softmax(-1), weights[:, -1]))
-        return log_p, a, Prefixes(state.source, state.mask, written)
+        return log_p, a, (*sources, written)
 
     def reorder(self, state: Prefixes, sources: Tensor | None, beams: Tensor) -> Prefixes:
         """Keep some sources and beams."""
-        source, mask = (select_sources(x, sources) for x in (state.source, state.mask))
-        return Prefixes(source, mask, select_beams(state.written, sources, beams))
+        source, mask, written = state
+        return select_sources(source, sources), select_sources(mask, sources), select_beams(written, sources, beams)

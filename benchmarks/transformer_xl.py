@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.plain_transformer_xl import PlainTransformerXL
 from benchmarks.steps import Step, update
@@ -24,8 +24,8 @@ VOCABULARY, LONG = 208, Reach(2100, same_length=True, clamp=820)  # of evaluatio
 WORDS, WIDTH, STATES, CUTOFFS = 33_280, 256, 512, (2000, 8000)  # of the softmax alone
 
 
-def readers(size: dict[str, Any], columns: int, reach: Reach) -> dict[str, Callable[..., Tensor]]:
-    """From inputs and targets of segments to nats; the plain model is given back the memory that it gives."""
+def readers(size: dict[str, Any], columns: int, reach: Reach) -> dict[str, tuple[nn.Module, Callable[..., Tensor]]]:
+    """Two models, each with what makes nats of segments' inputs and targets; the plain one gets back its memory."""
     model: Any = build_model(ModelConfig.model_validate(size), VOCABULARY, None)
     plain = PlainTransformerXL(
         vocabulary=VOCABULARY, width=size["d_model"], layers=size["n_layer"], heads=size["n_head"],
@@ -38,22 +38,20 @@ def readers(size: dict[str, Any], columns: int, reach: Reach) -> dict[str, Calla
         nats, memories = plain(inputs, targets, memories, reach)
         return nats
 
-    read.model, ours = plain, partial(model, memory=model.memory(columns, reach))  # type: ignore[attr-defined]
-    return {"plain": read, "ours": ours}
+    return {"plain": (plain, read), "ours": (model, partial(model, memory=model.memory(columns, reach)))}
 
 
 def training(size: str, columns: int, length: int) -> dict[str, Step]:
     """Updates with a memory as long as a segment."""
     inputs, targets = torch.randint(VOCABULARY, (2, columns, length))
     both = readers(SIZES[size], columns, Reach(length))
-    models = {"plain": both["plain"].model, "ours": both["ours"].func}  # type: ignore[attr-defined]
-    return {name: update(models[name], lambda read=read: read(inputs, targets).mean()) for name, read in both.items()}
+    return {name: update(model, lambda read=read: read(inputs, targets).mean()) for name, (model, read) in both.items()}
 
 
 def evaluation() -> dict[str, Step]:
     """A segment of 80 symbols with a full memory of 2,100."""
     segment, ways = torch.randint(VOCABULARY, (1, 80)), dict[str, Step]()
-    for name, read in readers(SIZES["enwik8"], 1, LONG).items():
+    for name, (_, read) in readers(SIZES["enwik8"], 1, LONG).items():
         ways[name] = torch.inference_mode()(partial(read, segment, segment))
         for _ in range(-(-LONG.memory // 80)):
             ways[name]()
