@@ -31,6 +31,8 @@ from shared.metrics.quantities import Array, perplexity
 from shared.metrics.registry import measure
 
 Passed = Literal["yes", "no", "not asked", "cannot be told"]
+MISSED = ("no effect that matters", "real but too small to matter")
+"""Kinds of a contradiction by which there is no effect that matters."""
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,6 @@ def floor_check(comparison: Comparison, counts: Sequence[Learned], runs: Sequenc
     return Check("floor", "yes", said)
 
 
-def is_missing(how: str, kind: str, verdict: str) -> bool:
-    """Whether a verdict is that there is no effect that matters: that of a claim of equality is for it."""
-    found_equal = kind == "equal" and verdict == "reproduced"
-    return found_equal or how in ("no effect that matters", "real but too small to matter")
-
-
 def best_value(metric: str, *, up: bool) -> float:
     """The largest or the least value that a measure can have; of a loss, whose least is unknown, 0."""
     of = measure(metric)
@@ -129,7 +125,7 @@ def room_check(comparison: Comparison, how: str, sides: Mapping[str, float]) -> 
         how: kind of the contradiction; "" if the comparison is not contradicted.
         sides: variant to its mean.
     """
-    if not is_missing(how, "", ""):
+    if how not in MISSED:
         return Check("room", "not asked", "no effect was missed")
     if isinstance(comparison, Correlation) or comparison.over is not None:  # whose bounds are below what is possible
         return Check("room", "not asked", "a correlation or a slope has no best value to come near to")

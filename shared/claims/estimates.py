@@ -146,14 +146,10 @@ def _paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
 
 def _welch(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
     """Welch's interval of the difference of two means (Welch 1947)."""
-    if min(len(ours), len(theirs)) < 2:
+    if min(len(ours), len(theirs)) < 2 or not (np.ptp(ours) or np.ptp(theirs)):
         return None
-    parts = np.array([np.var(side, ddof=1) / len(side) for side in (ours, theirs)])
-    if not parts.any():
-        return None
-    freedom = parts.sum() ** 2 / (parts**2 / np.array([len(ours) - 1, len(theirs) - 1])).sum()
-    centre, reach = np.mean(theirs) - np.mean(ours), stats.t.ppf((1.0 + LEVEL) / 2.0, freedom) * math.sqrt(parts.sum())
-    return float(centre - reach), float(centre + reach)
+    interval = stats.ttest_ind(theirs, ours, equal_var=False).confidence_interval(LEVEL)
+    return float(interval.low), float(interval.high)
 
 
 def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collection[int]) -> tuple[Interval, str] | None:
@@ -163,15 +159,13 @@ def _resampled(left: RunResults, right: RunResults, metric: str, seeds: Collecti
         return None
     if measure(name).statistics is None or not all(run.examples.keys() >= {*seeds} for run in (left, right)):
         return None
-    ours, theirs = (
-        replace(run, variant=label, metrics={seed: run.metrics[seed] for seed in seeds})
-        for run, label in ((left, "left"), (right, "right"))
-    )
-    where = {"split": split or FIRST}
-    comparison = Sides(kind="less", variants=("left", "right"), metric=name, relevant=1.0, where=where)
+    where, names = {"split": split or FIRST}, ("left", "right")
+    comparison = Sides(kind="less", variants=names, metric=name, relevant=1.0, where=where)
+    alike = [run.with_seeds({*seeds}.__contains__) for run in (left, right)]
+    runs = [replace(run, variant=side) for run, side in zip(alike, names, strict=True)]
     rng = generator(left.variant, right.variant, metric)
     try:
-        found = effects(comparison, [ours, theirs], rng, RESAMPLES)
+        found = effects(comparison, runs, rng, RESAMPLES)
     except ReplicationError:  # other examples, or none that carry the measure: what the seeds say is left
         return None
     estimate = over_seeds(found.values, found.draws, rng, found.drawn)

@@ -102,15 +102,11 @@ class Claim(Strict):
             raise ValueError("the names of a claim's comparisons must differ")
         return self
 
-    def row(self, name: str | None) -> Row | None:
-        """The comparison of this name, at a scale that has it."""
-        return next((row for row in self.rows() if row.name == name), None)
-
     @property
     def deciding(self) -> list[Row]:
         """What decides the claim: its primary comparison or identities, and those that its parts name."""
         first: list[Row] = [*([self.primary] if self.primary else ()), *self.identities]
-        named = [row for part in self.parts if (row := self.row(part.by)) is not None]
+        named = [row for part in self.parts for row in self.rows() if row.name == part.by]
         return first + [row for row in named if row not in first]
 
     @model_validator(mode="after")

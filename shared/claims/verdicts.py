@@ -313,9 +313,10 @@ def _checked(
     runs = [results[variant] for variant in lead.variants]
     counts = competence.count_learned(claims.floors, runs, lead.seeds)
     effect = math.log(lead.effect) if row.scale == "log" else lead.effect
+    missing = lead.how in competence.MISSED or (row.kind, lead.verdict) == ("equal", "reproduced")
     checks = (
         competence.floor_check(row, counts, runs), competence.room_check(row, lead.how, lead.sides),
-        competence.control_check(competence.is_missing(lead.how, row.kind, lead.verdict), claim.control, control),
+        competence.control_check(missing, claim.control, control),
         competence.tuning_check(row, lead.verdict, runs, claims.floors, untuned),
         competence.gap_check(row, lead.verdict, runs),
         competence.doubling_check(row, effect, lead.verdict, _doubled(claim.id, row, results)),

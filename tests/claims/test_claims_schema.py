@@ -174,7 +174,7 @@ def test_a_part_may_have_another_comparison_at_another_scale(tmp_path):
     said = content(primary=PRIMARY, supporting=[row], parts=[{"says": "so", "by": {"all": "loss", "bench": "bits"}}])
     found = {scale: load(tmp_path, said, scale=scale).claims[0] for scale in ("quick", "bench")}
     assert {scale: claim.parts[0].by for scale, claim in found.items()} == {"quick": "loss", "bench": "bits"}
-    assert all(claim.row(claim.parts[0].by) == claim.supporting[0] for claim in found.values())
+    assert all(claim.parts[0].by == claim.supporting[0].name for claim in found.values())
 
 
 def test_examples_are_those_of_the_test_split_unless_said(tmp_path):
