@@ -6,7 +6,7 @@ import ast
 import html
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -166,15 +166,10 @@ def users_of(source: Path, tests: Path) -> dict[str, list[tuple[Path, str]]]:
         if module not in text:
             continue
         tree = ast.parse(text)
-        for name in _imported(tree, module):
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == module]
+        for name in [each.name for node in imports for each in node.names]:
             functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
             users = [each for each in functions if name in {n.id for n in ast.walk(each) if isinstance(n, ast.Name)}]
             if cases := [each for each in users if each.name.startswith("test_")] or users:
                 found[name].append((path, f"line {cases[0].lineno}: {cases[0].name}"))
     return found
-
-
-def _imported(tree: ast.Module, module: str) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == module:
-            yield from (each.name for each in node.names)

@@ -186,7 +186,7 @@ def training_curves(
 
 
 def draw_curves(
-    runs: Runs, curves: Sequence[Points], path: Path, *, x: str, y: str, powers: bool = False, marked: bool = False,
+    runs: Runs, curves: Sequence[Points], path: Path, *, x: str, y: str, marked: bool = False, powers: bool = False,
     log_y: bool = False, apart: Sequence[Apart] = (),
 ) -> bool:  # fmt: skip
     """Draw one curve per variant: mean over its seeds, shaded from the lowest to the highest seed.
@@ -197,8 +197,8 @@ def draw_curves(
         path: of the PNG.
         x: label, with the unit.
         y: label, with the unit.
-        powers: whether x is drawn on a logarithmic scale.
-        marked: whether each point is marked and named on the axis, as where there are few; x may then be 0.
+        marked: whether each point is marked and named on the axis, as where there are few.
+        powers: whether x is then drawn on a logarithmic scale; it may be 0.
         log_y: whether y is drawn on a logarithmic scale.
         apart: of each variant, the seeds that are drawn as lines of their own instead; none where it is as above.
 
@@ -219,8 +219,6 @@ def draw_curves(
             plain_powers(axes.yaxis)
         if marked:
             place_ticks(axes, sorted({place for points in curves for place in points}), log=powers)
-        elif powers:
-            axes.set_xscale("log")
         else:
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         legend_above(canvas, axes)

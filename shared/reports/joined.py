@@ -110,14 +110,6 @@ def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
     Raises:
         ReplicationError: a file of a report cannot be read.
     """
-    top, folded = paper_page(paper, facts)
-    own = doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])
-    rest: list[doc.Block] = [doc.Heading("Everything else"), own]
-    write_page([*top, *rest], paper.folder, title=facts.short, place=place, html=[*top, *folded])
-
-
-def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[doc.Block]]:
-    """What the page of a paper shows at once, and the sections that it folds away."""
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
     led, explorer = _explored(parts)
     said: list[doc.Block] = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
@@ -133,7 +125,9 @@ def paper_page(paper: Replicated, facts: Paper) -> tuple[list[doc.Block], list[d
         *(_card(paper, claim, led, facts.code) for claim in paper.claims),
         *explorer,
     ]
-    return top, _folded(paper, led)
+    own = doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])
+    whole = [*top, doc.Heading("Everything else"), own]
+    write_page(whole, paper.folder, title=facts.short, place=place, html=[*top, *_folded(paper, led)])
 
 
 def decided_by(claims: Sequence[Entry]) -> str:

@@ -360,16 +360,14 @@ def run_entries(results: Results, floors: Floors) -> list[dict[str, Any]]:
             "weights": _digest(sorted(each["fingerprint"] + str(seed) for seed, each in run.runs.items())),
             "seeds": len(run.seeds),
             "below": len(below(floors[run.task], run, run.seeds)) if run.task in floors else 0,
-            **{key: round(mean_of(run, of) or 0.0, 3) for key, of in _COSTS.items()},
+            "parameters": round(mean_of(run, "parameter_count") or 0.0, 3),
+            "processor_seconds": round(mean_of(run, "processor_seconds") or 0.0, 3),
             "operations": run.mean.get(OPERATIONS),
             "scores": {name: found for name in SCORES if (found := _interval(run, name)) is not None},
         }
         for run in results.values()
         if run.runs and not run.members and all("fingerprint" in each for each in run.runs.values())
     ]
-
-
-_COSTS = {"parameters": "parameter_count", "processor_seconds": "processor_seconds"}
 
 
 def _interval(run: RunResults, name: str) -> list[float] | None:

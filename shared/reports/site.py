@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.claims.competence import best_value
 from shared.claims.outcomes import VERDICTS
 from shared.claims.rules import SCALES, TESTS
 from shared.errors import ReplicationError
@@ -35,8 +36,6 @@ DOCUMENTS = {
     "How claims are decided": "docs/EVIDENCE.md", "The project": "README.md", "Licence": "LICENSE",
     "Cite it": "CITATION.cff",
 }  # fmt: skip
-LEAST = {"perplexity": 1.0}
-"""The best possible score, where that is not 0."""
 Model = tuple[Report, Mapping[str, Any]]
 """A report, and the entry of a model in its runs.json."""
 
@@ -141,9 +140,9 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Paragraph(say("what_this_is", count=len(papers), totals=totals(claims))),
         doc.Paragraph(f"{verdicts.counts_by_sort(claims)} {say('sorts')}"),
         doc.Columns([("", [_grid(papers, folder, facts)]), ("", _aside(papers, folder))], first=2.2),
-        *_folded(beside_the_papers(papers, folder)),
-        *_folded(across_papers([report for paper in papers for report in paper.reports], folder)),
-        *_folded(attentions(facts, folder)),
+        *beside_the_papers(papers, folder),
+        *across_papers([report for paper in papers for report in paper.reports], folder),
+        *attentions(facts, folder),
         doc.Details("How a verdict comes about", [doc.Bullets([*paragraphs("meanings"), *paragraphs("rules")])], True),
         doc.Heading("All claims"),
         doc.Paragraph(f"{decided_by(claims)} {say('limits')}".lstrip()),
@@ -151,14 +150,6 @@ def main_page(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Pa
         doc.Paragraph(say("downloads")),
         *_made(claims),
     ]
-
-
-def _folded(blocks: Sequence[doc.Block]) -> list[doc.Block]:
-    """A section of the page, below its title."""
-    match blocks:
-        case [doc.Heading(title), *rest]:
-            return [doc.Details(title, rest, section=True)]
-    return [*blocks]
 
 
 def _grid(papers: Sequence[Replicated], folder: Path, facts: Mapping[str, Paper]) -> doc.Grid:
@@ -191,8 +182,8 @@ def _against(papers: Sequence[Replicated], base: Path) -> list[doc.Block]:
     return [doc.Paragraph(strong("These claims did not hold:")), doc.Bullets(against)] if against else []
 
 
-def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Block]:
-    """A forest plot and a table of the claims whose effect has the unit of the paper's; [] where there are none.
+def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Details]:
+    """A section with a forest plot and a table of the claims whose effect has the unit of the paper's; [] without any.
 
     Args:
         papers: with reports.
@@ -209,16 +200,17 @@ def beside_the_papers(papers: Sequence[Replicated], folder: Path) -> list[doc.Bl
         effects += filter(None, [relative(claim, "paper")])
     if not rows:
         return []
-    blocks: list[doc.Block] = [doc.Heading("Effects beside the papers' own"), doc.Paragraph(say("beside"))]
+    blocks: list[doc.Block] = [doc.Paragraph(say("beside"))]
     if effects:
         draw_forest(effects, path, "Effect, as a share of the paper's")
         seen = "; ".join(f"{each.claim}: {each.value:.2g} of the paper's effect" for each in effects)
         blocks.append(doc.Figure(path, say("shares"), seen))
-    return [*blocks, doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr")]
+    blocks.append(doc.Table(("Claim", "Verdict", "Effect here, 95 % interval", "In the paper"), rows, "llrr"))
+    return [doc.Details("Effects beside the papers' own", blocks, section=True)]
 
 
-def attentions(facts: Mapping[str, Paper], folder: Path) -> list[doc.Block]:
-    """A table of all attentions by their kind, each with a link to the class that it is; [] where none is said."""
+def attentions(facts: Mapping[str, Paper], folder: Path) -> list[doc.Details]:
+    """A section with all attentions by their kind, each with a link to the class that it is; [] where none is said."""
     rows = []
     for short, each in ((paper.short, each) for paper in facts.values() for each in paper.attentions):
         source, _, defined = each.code.partition(":")
@@ -227,11 +219,13 @@ def attentions(facts: Mapping[str, Paper], folder: Path) -> list[doc.Block]:
         rows.append([short, each.name, place, ", ".join(each.scoring), *kinds])
     heads = ("Paper", "Attention", "Class", "Score", *(key.capitalize() for key in KINDS))
     table = doc.Table(heads, rows, "l" * len(heads), filters=("Score", "Alignment", "Query", "Queries"))
-    return [doc.Heading("Attentions by kind"), doc.Paragraph(say("kinds")), table] if rows else []
+    return [doc.Details("Attentions by kind", [doc.Paragraph(say("kinds")), table], section=True)] if rows else []
 
 
-def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:
-    """A table for every data set that models of several papers share; a model that papers lend stands once.
+def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Details]:
+    """A section with a table for every data set that models of several papers share; [] without any.
+
+    A model that papers lend stands once.
 
     Args:
         reports: of all papers and scales.
@@ -255,7 +249,7 @@ def across_papers(reports: Sequence[Report], folder: Path) -> list[doc.Block]:
             dataset = models[0][1]["dataset"]
             said = say("corpus", dataset=dataset, scale=scale, counted=counted, marked=marked)
             blocks += [doc.Paragraph(said), _table(models, folder, counted)]
-    return [doc.Heading("One corpus, several papers"), *blocks] if blocks else []
+    return [doc.Details("One corpus, several papers", blocks, section=True)] if blocks else []
 
 
 def _table(models: Sequence[Model], folder: Path, counted: bool) -> doc.Table:
@@ -292,10 +286,11 @@ def _is_below(entry: Mapping[str, Any]) -> bool:
 def _scores(entries: Sequence[Mapping[str, Any]], name: str) -> list[str]:
     """Each model's score with its interval, the best one bold."""
     of, found = measure(name), [entry["scores"].get(name) for entry in entries]
+    least, most = best_value(name, up=False), best_value(name, up=True)
     best = (min if of.better == "lower" else max)((each[0] for each in found if each), default=None)
-    digits, cells = 1 if of.most == 100.0 else 2, []
+    digits, cells = 1 if most == 100.0 else 2, []
     for value, low, high in (each or (None, 0.0, 0.0) for each in found):
-        low, high = max(low, LEAST.get(name, 0.0)), min(high, of.most)  # Student's intervals know no bounds
+        low, high = max(low, least), min(high, most)  # Student's intervals know no bounds
         shown = plain(value, digits)
         if value is not None and low < high:  # one seed of a measure that no examples carry has no spread
             shown = doc.with_ends(shown, (plain(low, digits), plain(high, digits)))

@@ -10,7 +10,7 @@ import pytest
 from shared.claims.comparisons import Floor
 from shared.claims.results import load_results
 from shared.reports import site
-from shared.reports.document import Figure, Heading, Table, parts, plain_text
+from shared.reports.document import Figure, Table, parts, plain_text
 from shared.reports.runs import run_entries
 from shared.reports.site import Replicated, across_papers, beside_the_papers
 from shared.reports.verdicts import Report
@@ -64,8 +64,9 @@ def test_a_score_that_is_no_number_in_some_seed_is_left_out(entries, tmp_path):
 def test_models_of_the_same_data_stand_in_one_table_the_best_first(entries, tmp_path):
     first = report(tmp_path, "first", entries[1:])
     second = report(tmp_path, "second", entries)  # has the first one's model on loan
-    heading, said, table = across_papers([first, second], tmp_path)
-    assert isinstance(heading, Heading)
+    (section,) = across_papers([first, second], tmp_path)
+    said, table = section.blocks
+    assert (section.summary, section.section) == ("One corpus, several papers", True)
     assert plain_text(said.text).startswith("made-up, bench scale.")
     assert isinstance(table, Table)
     first_cells = [plain_text(row[0]) for row in table.rows]
@@ -84,7 +85,7 @@ def test_models_below_their_floor_are_marked(entries, tmp_path):
     assert "below its floor" not in str(across_papers(older, tmp_path))
     entries[1]["below"] = 3
     reports = [report(tmp_path, "first", entries[:1]), report(tmp_path, "second", entries[1:])]
-    _, said, table = across_papers(reports, tmp_path)
+    said, table = across_papers(reports, tmp_path)[0].blocks
     assert plain_text(said.text).endswith("they have not learned enough to be compared.")
     assert ["below its floor" in plain_text(row[0]) for row in table.rows] == [False, True]
 
@@ -109,7 +110,7 @@ def test_effects_are_drawn_as_shares_of_the_paper_s_own(tmp_path, monkeypatch):
     plain = entry("T-C1", paper=2.0, effect=1.0, interval=[0.5, 1.5])
     ratio = entry("T-C3", paper=1.2, scale="log", effect=1.1, interval=None, relevant=1.05)
     claims = [plain, entry("T-C2"), ratio]
-    blocks = beside_the_papers(replicated(tmp_path, *claims), tmp_path)
+    blocks = beside_the_papers(replicated(tmp_path, *claims), tmp_path)[0].blocks
     (figure,) = (block for block in blocks if isinstance(block, Figure))
     assert figure.path == tmp_path / "figures" / "beside.png"
     assert figure.path.is_file()
