@@ -72,16 +72,13 @@ class Side:
         return self.data.get((variant.partition(".")[0], self.runs[variant].task))
 
 
-def compare_stage(
-    left: str, scale: str, *, other: str, paper: str | None = None, console: Console | None = None
-) -> None:
+def compare_stage(left: str, scale: str, *, other: str, paper: str | None = None) -> None:
     """Compare ``left`` with ``other``, print what differs and write it into ``reports/comparisons``.
 
     Args:
         left, other: each a variant (then both are), a scale, a folder of a checkout or of its runs, or a revision.
         scale: of the runs, where the names do not say it.
         paper: of which alone runs are compared.
-        console: where to; the terminal by default.
 
     Raises:
         ReplicationError: a name means nothing, a side has no runs, or the two share no variant.
@@ -102,7 +99,7 @@ def compare_stage(
         shutil.rmtree(folder / "figures", ignore_errors=True)  # of an earlier comparison of the two
         blocks = comparison_page(*sides, pairs, folder / "figures", whole=not of_variants)
         write_page(blocks, folder, title=f"{sides[0].label} and {sides[1].label}")
-    console = console or Console(highlight=False)
+    console = Console(highlight=False)
     print_blocks(blocks, console)
     console.print(f"With the learning curves: {folder / 'index.html'}", soft_wrap=True)
 
@@ -248,7 +245,8 @@ def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[doc.Block]
     for pair in known:
         ours, theirs = left.settings[pair[0]], right.settings[pair[1]]
         keys = sorted(key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key))
-        groups[tuple((key, _shown(ours.get(key)), _shown(theirs.get(key))) for key in keys)].append(_named(pair))
+        values = [[ABSENT if side.get(key) is None else str(side[key]) for key in keys] for side in (ours, theirs)]
+        groups[tuple(zip(keys, *values, strict=True))].append(_named(pair))
     groups.pop((), None)  # those that are alike
     if not groups:
         alike = len(known) == len(pairs)
@@ -258,10 +256,6 @@ def _settings(left: Side, right: Side, pairs: Sequence[Pair]) -> list[doc.Block]
         table = doc.Table(("Setting", left.label, right.label), [[*map(code, row)] for row in rows], "lll")
         blocks.append(table if len(pairs) == 1 else doc.Details(", ".join(names), [table]))
     return blocks
-
-
-def _shown(value: object) -> str:
-    return ABSENT if value is None else str(value)
 
 
 def _measures(left: Side, right: Side, changed: Sequence[Pair]) -> list[doc.Block]:

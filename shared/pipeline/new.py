@@ -16,7 +16,6 @@ from shared.pipeline.files import REPLICATIONS, link_pipeline, made_anew, render
 TEMPLATES = Path(__file__).parent / "templates"
 PARAMS = Path("params.yaml")
 TESTS = Path("tests/replications")
-USUAL = ("smoke", "quick")
 PURPOSES = {
     "smoke": "every stage in seconds, for tests; its numbers mean nothing",
     "quick": "minutes on two cores",
@@ -61,7 +60,7 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
         raise ReplicationError(f"{test}, {folder} or its line in {PARAMS} exists; remove it, or choose another name.")
     listed = _listed(PARAMS.read_text(encoding="utf-8"), name)
     with made_anew(folder) as partial:
-        write_folder(partial, name, kind, ["smoke", *(scales or USUAL)])
+        write_folder(partial, name, kind, ["smoke", *(scales or ("quick",))])
     write_text(PARAMS, listed)
     print(f"{folder} is there, and listed in {PARAMS}.")
     if TESTS.is_dir():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -27,11 +25,10 @@ from shared.records import read_record
 from shared.reports import verdicts
 from shared.reports.document import plain_text, sentence
 from shared.reports.paper import Paper
+from shared.reports.verdicts import Entry
 from shared.tasks.kinds import load_measures, papers
 
 REPORTS = Path("reports")
-Entry = Mapping[str, Any]
-"""An entry of claims.json."""
 LEFT_OUT = "–"
 STYLES = {
     "reproduced": "green", "contradicted": "red", "inconclusive": "yellow", "verified": "green", "refuted": "red",

@@ -1,5 +1,6 @@
 """The command ``compare``: of variants, scales, folders and revisions of a made-up project."""
 
+import contextlib
 import io
 import json
 import re
@@ -8,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from shared.pipeline.compare import compare_stage
 from tests.refused import assert_refused
@@ -24,6 +24,7 @@ TASK = {"corpus": {"dataset": "toy", "tokenizer": {"size": 10}}, "model": {}, "s
 def project(tmp_path, monkeypatch):
     """A checkout with two revisions; the second has longer training, other runs of ``poor`` and another verdict."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
     (tmp_path / ".gitignore").write_text("evaluation/\ntrain/\nreports/comparisons\n")
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "before the runs"], ["tag", "empty"]):
         git(command)
@@ -60,9 +61,8 @@ def git(command):
 
 
 def said(*names, scale="quick", **options):
-    file = io.StringIO()
-    console = Console(file=file, width=400, highlight=False)
-    compare_stage(names[0], scale, other=names[1], console=console, **options)
+    with contextlib.redirect_stdout(io.StringIO()) as file:
+        compare_stage(names[0], scale, other=names[1], **options)
     return re.sub(r"\s*\n\s*", "\n", re.sub(" +", " ", file.getvalue().replace("─", "")))
 
 
