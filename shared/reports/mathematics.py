@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 from typing import NamedTuple
@@ -52,13 +52,8 @@ class Token(NamedTuple):
         return self.kind == "function" or self.text in STRONG
 
 
-def with_mathematics(text: str, words: Callable[[str], str] = escape) -> str:
-    """A text as HTML, with MathML in place of its mathematics.
-
-    Args:
-        text: plain.
-        words: makes HTML of the words between.
-    """
+def with_mathematics(text: str) -> str:
+    """A plain text as HTML, with MathML in place of its mathematics."""
     tokens = [Token(match.lastgroup or "", match.group()) for match in TOKEN.finditer(_decomposed(text))]
     tokens = [
         Token("function", each.text) if each.text in FUNCTIONS and after.kind == "open" else each
@@ -71,12 +66,12 @@ def with_mathematics(text: str, words: Callable[[str], str] = escape) -> str:
         run = tokens[at:end]
         if any(each.is_strong for each in run):
             formula, _ = _row([each for each in run if each.kind != "space"], 0)
-            html, plain = f"{html}{words(plain)}<math>{formula}</math>", ""
+            html, plain = f"{html}{escape(plain)}<math>{formula}</math>", ""
         else:
             end = max(end, at + 1)
             plain += "".join(each.text for each in tokens[at:end])
         at = end
-    return html + words(plain)
+    return html + escape(plain)
 
 
 def _end_of_run(tokens: Sequence[Token], start: int) -> int:
