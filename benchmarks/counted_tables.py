@@ -97,13 +97,10 @@ def nats_of_text(train: Text, held_out: Text, discount: float | None = None) -> 
 def words(folder: Path) -> None:
     """Perplexities of Penn Treebank, with a discount of 0.75."""
     prepared = PreparedLanguage.load(folder)
-    train, test = (_stream(prepared.split(name).symbols) for name in ("train", "test"))
+    streams = (np.asarray(prepared.split(name).symbols, dtype=np.int64) for name in ("train", "test"))
+    train, test = (Text(symbols, np.arange(len(symbols)) >= 2) for symbols in streams)
     for known, nats in enumerate(nats_of_text(train, test, 0.75)):
         print(f"{known} words before are known: perplexity {np.exp(nats):.0f}")
-
-
-def _stream(symbols: NDArray[np.integer]) -> Text:
-    return Text(np.asarray(symbols, dtype=np.int64), np.arange(len(symbols)) >= 2)
 
 
 def greek(folder: Path) -> None:
