@@ -199,16 +199,31 @@ def read_recorded(path: Path) -> dict[tuple[str, str], dict[int, float]]:
         ReplicationError: it has other columns than step, split, metric, value.
     """
     found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for row in _read_rows(path, "a training curve", ["step", "split", "metric", "value"]):
+        if math.isfinite(value := float(row["value"])):
+            found[row["metric"], row["split"]][int(row["step"])] = value
+    return found
+
+
+def read_mean(path: Path) -> dict[float, list[float]]:
+    """Update to one value, the mean over seeds of the loss on validation, which git keeps where it keeps no seed's.
+
+    Raises:
+        ReplicationError: it has other columns than update and valid_loss.
+    """
+    rows = _read_rows(path, "a mean curve", ["update", "valid_loss"])
+    return {float(row["update"]): [float(row["valid_loss"])] for row in rows}
+
+
+def _read_rows(path: Path, what: str, columns: list[str]) -> list[dict[str, str]]:
+    """The rows of a table with these columns; none where there is no such file."""
     if not path.exists():
-        return found
+        return []
     with path.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines)
-        if rows.fieldnames != ["step", "split", "metric", "value"]:
-            raise ReplicationError(f"{path} is not a training curve (step,split,metric,value); train again.")
-        for row in rows:
-            if math.isfinite(value := float(row["value"])):
-                found[row["metric"], row["split"]][int(row["step"])] = value
-    return found
+        if rows.fieldnames != columns:
+            raise ReplicationError(f"{path} is not {what} ({','.join(columns)}); train again.")
+        return [*rows]
 
 
 def read_curve(path: Path, *, metric: str, split: str) -> dict[int, float]:

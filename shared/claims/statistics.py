@@ -76,7 +76,7 @@ def generator(*names: str) -> np.random.Generator:
 
 
 def resample(
-    statistics: Sequence[Statistic], strata: Labels, rng: np.random.Generator, resamples: int = RESAMPLES
+    statistics: Sequence[Statistic], strata: Labels, rng: np.random.Generator, resamples: int
 ) -> tuple[Array, Array]:
     """Evaluate statistics on the examples and on bootstrap resamples, the same resamples for all of them.
 

@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from shared.claims.estimates import Difference, difference, shared_metrics
-from shared.claims.results import RunResults, load_results
+from shared.claims.results import RunResults, load_results, read_mean
 from shared.claims.rules import SCALES
 from shared.claims.words import number_of
 from shared.config import check_name, flat, load_yaml, merge, near
@@ -26,7 +26,7 @@ from shared.metrics.registry import measure, split_of
 from shared.pipeline.provenance import git, hash_of
 from shared.records import read_record
 from shared.reports import document as doc
-from shared.reports.curves import LOSS, draw_curves, read_curves, read_mean
+from shared.reports.curves import LOSS, draw_curves, read_curves
 from shared.reports.document import SPREAD, code, plain, signed, slug, strong, with_ends
 from shared.reports.page import print_blocks, write_page
 from shared.reports.verdicts import Entry, claims_of, found_text, verdict_text
@@ -300,7 +300,7 @@ def _curves(left: Side, right: Side, changed: Sequence[Pair], folder: Path) -> l
     for pair in changed:
         runs = [replace(side.runs[name], variant=side.label) for side, name in zip((left, right), pair, strict=True)]
         seeds = [read_curves(run, metric=LOSS.metric, split="valid") for run in runs]
-        curves = seeds if all(seeds) else [read_mean(run) for run in runs]
+        curves = seeds if all(seeds) else [read_mean(run.folder / "curve.csv") for run in runs]
         path = folder / f"loss_{'--'.join(pair)}.png"
         if draw_curves(runs, curves, path, x="Updates", y=LOSS.label.format(token=runs[0].token)):
             said = SPREAD if all(seeds) else "mean over seeds."

@@ -69,22 +69,6 @@ def read_apart(run: RunResults, *, metric: str, split: str) -> Apart:
     return seeds if any(ended for _, ended in seeds) else []
 
 
-def read_mean(run: RunResults) -> Points:
-    """Update to the mean over the seeds of the loss on validation, which git keeps where it does not keep every seed's.
-
-    Raises:
-        ReplicationError: the file has other columns than update and valid_loss.
-    """
-    path = run.folder / "curve.csv"
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8", newline="") as lines:
-        rows = csv.DictReader(lines)
-        if rows.fieldnames != ["update", "valid_loss"]:
-            raise ReplicationError(f"{path} is not a mean curve (update,valid_loss); train again.")
-        return {float(row["update"]): [float(row["valid_loss"])] for row in rows}
-
-
 def write_curves(results: Results, path: Path) -> None:
     """Write what validation recorded in every training, ``variant,seed,update,metric,value``, to six digits, sorted.
 
