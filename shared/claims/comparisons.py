@@ -53,6 +53,7 @@ class _Compared(Strict):
 
     Attributes:
         name: what is compared, shown in the report.
+        variants: whose runs are compared, in order.
         metric: a measure (`shared.metrics.registry.known`), or any number in the runs' metrics.json.
         called: what reports call a number that is no measure and so has no title; decides nothing, so no plan holds it.
         relevant: the smallest effect that matters, in the metric's unit; on the log scale a ratio above 1.
@@ -90,10 +91,10 @@ class _Compared(Strict):
             raise ValueError(f"on the log scale 'relevant' is a ratio above 1, not {self.relevant:g}")
         if self.scale == "log" and self.over is not None:
             raise ValueError("'over' and 'scale: log' do not go together")
-        if len(set(self.compared())) < len(self.compared()):
+        if len(set(self.variants)) < len(self.variants):
             raise ValueError("the variants that are compared must differ")
-        if self.doubled and len(self.doubled) != len(self.compared()):
-            raise ValueError(f"'doubled' must name as many variants as 'variants': {len(self.compared())}")
+        if self.doubled and len(self.doubled) != len(self.variants):
+            raise ValueError(f"'doubled' must name as many variants as 'variants': {len(self.variants)}")
         return self
 
     @property
@@ -109,10 +110,6 @@ class _Compared(Strict):
     def shown(self, effect: float) -> float:
         """An effect as reports show it: on the log scale the ratio."""
         return math.exp(effect) if self.scale == "log" else effect
-
-    def compared(self) -> tuple[str, ...]:
-        """The variants whose runs are needed, in order."""
-        return self.variants
 
     def metrics(self) -> tuple[str, ...]:
         """The metrics that are needed of every variant."""
@@ -206,7 +203,8 @@ class Exact(Strict):
             raise ValueError("give either 'value' or 'at_most'")
         return self
 
-    def compared(self) -> tuple[str, ...]:
+    @property
+    def variants(self) -> tuple[str, ...]:
         """The one variant whose runs are needed."""
         return (self.variant,)
 

@@ -120,7 +120,7 @@ def _confirmation(
     if claim.primary is None or lead is None or "inconclusive" in (lead.verdict, decision.verdict):
         return "", None
     rows = [row for row in claim.deciding if not isinstance(row, Exact) and first[row.name] in SIDES]
-    runs = [results[name] for row in rows for name in row.compared()]
+    runs = [results[name] for row in rows for name in row.variants]
     ours = {_when(run, seed) for run in runs for seed in lead.seeds}
     if not seeds or any({*seeds} - {*run.seeds} or ours & {_when(run, seed) for seed in seeds} for run in runs):
         return "one run", None
@@ -156,7 +156,7 @@ def _compare_claim(
 def _compare(
     claim_id: str, row: Row, results: Results, *, deciding: bool, earlier: Mapping[int, Sequence[float]] | None = None
 ) -> Outcome:
-    variants = row.compared()
+    variants = row.variants
     outcome = Outcome(
         name=row.name, kind=row.kind, verdict="not tested", metric=row.metric, unit=_unit(row), variants=variants,
         deciding=deciding,

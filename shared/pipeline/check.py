@@ -334,7 +334,7 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
         decided = claim.undecided_at(settings.scale) is None
         for row in claim.rows():
             where = f"{path}: {claim.id}: '{row.name}'"
-            check_variants(settings, row.compared(), where)
+            check_variants(settings, row.variants, where)
             check_measures(row.metrics(), measured, where)
             if not isinstance(row, Exact):
                 check_variants(settings, row.doubled, where)
@@ -347,10 +347,10 @@ def check_claims(settings: ScaleFile, tasks: Collection[str], measured: Sequence
 
 def _check_data(settings: ScaleFile, row: Comparison, where: str) -> None:
     """Refuse a comparison of runs on different data, and of other papers' runs that the scale does not list."""
-    for name in row.compared():
+    for name in row.variants:
         if "/" in name:
             settings.other(name.removesuffix("-ensemble"))
-    tasks = {settings.task_of(name): name for name in settings.running(row.compared())}
+    tasks = {settings.task_of(name): name for name in settings.running(row.variants)}
     first = next(iter(tasks), "")
     for other in tasks:
         if settings.corpus(other) != settings.corpus(first):
@@ -362,7 +362,7 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
     """Refuse a claim whose deciding runs are none of the scale's, too few, or too easily called learned."""
     primary, scale = claim.primary, settings.scale
     deciding = [primary] if primary is not None else claim.identities
-    compared = list(dict.fromkeys(name.removesuffix("-ensemble") for row in deciding for name in row.compared()))
+    compared = list(dict.fromkeys(name.removesuffix("-ensemble") for row in deciding for name in row.variants))
     running = settings.running(compared)
     if scale in DECIDING and (absent := [name for name in compared if name not in running]):
         lacking = f"{' and '.join(absent)} of what decides it do not run in {settings.path}"
@@ -378,7 +378,7 @@ def _check_runs(settings: ScaleFile, claims: Claims, claim: Claim, where: str) -
         if scale == "quick" and measure(primary.metric).theme == "score":
             lacking = f"the task '{task}' has no floor, so nothing tells whether its models have learned"
             raise ReplicationError(f"{where}: {lacking}; give it one under 'floors'.")
-    for name, twice in zip(primary.compared(), primary.doubled, strict=bool(primary.doubled)):
+    for name, twice in zip(primary.variants, primary.doubled, strict=bool(primary.doubled)):
         if not {name, twice} <= {*settings.judged()}:
             continue
         updates, doubled = settings.run(name).training.updates, settings.run(twice).training.updates

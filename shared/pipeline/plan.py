@@ -193,7 +193,7 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     """What decides one claim at the scale: its comparison or identities, the floor, the variants."""
     deciding = [row for row in (claim.primary, *claim.identities) if row is not None]
     open_here = claim.undecided_at(settings.scale) is not None
-    named = [*(name for row in deciding for name in row.compared()), *(claim.primary.doubled if claim.primary else ())]
+    named = [*(name for row in deciding for name in row.variants), *(claim.primary.doubled if claim.primary else ())]
     names = [] if open_here else settings.running(named)
     written = {
         task: floor.model_dump(mode="json", exclude={*SAID, "exempt", "published"}) | {"exempt": sorted(floor.exempt)}
@@ -203,7 +203,7 @@ def _decided(claims: schema.Claims, claim: schema.Claim, settings: ScaleFile) ->
     decided_by = hash_of([[row.model_dump(mode="json", exclude=SAID) for row in deciding], open_here])
     further: list[Any] = [row.model_dump(mode="json", exclude=SAID) for row in claim.deciding if row not in deciding]
     further += [claim.control] if claim.control else []
-    compared = [*settings.running([name for row in deciding for name in row.compared()])]
+    compared = [*settings.running([name for row in deciding for name in row.variants])]
     models = {name: settings.run(name).model_dump(mode="json", exclude={"seeds"}) for name in compared}
     rows = [row.model_dump(mode="json", exclude={*SAID, "name", "doubled", "learned"}) for row in deciding]
     own = {"further": hash_of(further)} if further else {}

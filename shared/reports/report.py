@@ -269,7 +269,7 @@ def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
         there = next(each for each in claims.claims if each.id == claim.id)
         if (here := there.undecided_at(scale)) is not None:
             points += [] if here == entry["reason"] else [say("undecided", scale=scale, reason=here)]
-        elif there.primary is not None and {*there.primary.compared()} <= {*variants}:
+        elif there.primary is not None and {*there.primary.variants} <= {*variants}:
             points.append(say("planned", scale=scale, row=there.primary))
     return points
 
@@ -277,7 +277,7 @@ def _points(claim: Claim, entry: Entry, found: Findings) -> list[str]:
 def _decided(claim: Claim, entry: Entry, found: Findings) -> list[doc.Block]:
     """The comparison, tests and checks, the plan, all comparisons with every seed, and the command."""
     lead, row, blocks, points = entry["lead"], claim.primary, list[doc.Block](), list[str]()
-    if row is not None and [*row.compared()] == [*lead["variants"]]:  # else another one decides at this scale
+    if row is not None and [*row.variants] == [*lead["variants"]]:  # else another one decides at this scale
         task = found.results[lead["variants"][0]].task
         blocks.append(doc.Paragraph(say("comparison", row=row, lead=lead, task=task)))
         points += [say("tests", row=row, lead=lead)] if lead["tests"] is not None else []

@@ -174,7 +174,7 @@ SIX = tuple("abcdef")
 ])  # fmt: skip
 def test_the_gap_is_not_asked_for_where_it_means_nothing(tmp_path, changes, said):
     row = comparison(**changes)
-    runs = curved(tmp_path, 0.5, 0.1)[: len(row.compared())]
+    runs = curved(tmp_path, 0.5, 0.1)[: len(row.variants)]
     assert gap_check(row, "reproduced", runs) == Check("gap", "not asked", said)
 
 

@@ -27,7 +27,7 @@ def test_weights_are_judged_swapped_where_a_claim_asks_for_it(paper: str, scale:
     claims = load_claims(REPLICATIONS / paper / "claims.yaml", scale).claims
     for row in (row for claim in claims for row in claim.rows()):
         names = {metric.partition("@")[2] for metric in row.metrics()} - {""}
-        for variant in settings.variants.keys() & {name.removesuffix("-ensemble") for name in row.compared()}:
+        for variant in settings.variants.keys() & {name.removesuffix("-ensemble") for name in row.variants}:
             run = settings.run(variant)
             assert "study" in run.model or names <= run.evaluation.swapped.keys(), row.name
 
@@ -60,7 +60,7 @@ def measured(paper: str, study: str) -> frozenset[str]:
 def test_studies_measure_what_claims_and_tables_ask_of_them(paper: str) -> None:
     settings, asked = scale_file_of(paper, "quick"), set()
     for claim in load_claims(REPLICATIONS / paper / "claims.yaml", "quick").claims:
-        asked |= {(variant, row.metric) for row in claim.rows() for variant in row.compared()}
+        asked |= {(variant, row.metric) for row in claim.rows() for variant in row.variants}
     for row in (row for table in facts(paper).tables for row in table.rows):
         asked |= {(each, name) for each in row.variants for name in row.metrics.values()}
     found = {(study, name) for study, name in asked if f"{paper}.{study}" in SMALL and "crossover_" not in name}
@@ -75,7 +75,7 @@ def test_language_models_are_read_as_claims_ask(scale: str) -> None:
     settings = scale_file_of("transformer_xl", scale)
     claims = load_claims(REPLICATIONS / "transformer_xl/claims.yaml", scale).claims
     rows = [row for claim in claims for row in claim.rows()]
-    asked = [(row.metric, settings.run(name)) for row in rows for name in row.compared() if name in settings.variants]
+    asked = [(row.metric, settings.run(name)) for row in rows for name in row.variants if name in settings.variants]
     assert asked
     for metric, run in asked:
         numbers, judged = {int(number) for number in re.findall(r"\d+", metric)}, run.evaluation

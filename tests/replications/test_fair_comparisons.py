@@ -38,7 +38,7 @@ def deciding(paper: str, scale: str) -> Iterator[tuple[str, str, str]]:
     settings = scale_file_of(paper, scale)
     for claim in load_claims(REPLICATIONS / paper / "claims.yaml", scale).claims:
         if claim.primary is not None and claim.undecided_at(scale) is None:
-            pair = [name for name in claim.primary.compared() if name in settings.variants]
+            pair = [name for name in claim.primary.variants if name in settings.variants]
             if len(pair) == 2 and not any("study" in settings.run(name).model for name in pair):
                 yield claim.id, *pair
 

@@ -118,7 +118,7 @@ def test_the_example_in_contributing_is_a_claim(tmp_path):
     (example,) = (part for part in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "claims:" in part)
     (tmp_path / "claims.yaml").write_text(example)
     found = load_claims(tmp_path / "claims.yaml", "quick")
-    assert found.claims[0].primary.compared() == ("halves-general", "halves-reverse")
+    assert found.claims[0].primary.variants == ("halves-general", "halves-reverse")
     assert found.floors["halves"].reached(0.6)
 
 
