@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.plain_linear_attention import summed_outer_products
-from benchmarks.steps import Step, heads, passes, sequence_update
+from benchmarks.steps import Step, heads, passes, sequence_update, summed_outer_products
 from replications.linear_transformer.replication import build_model
 from replications.linear_transformer.settings import ModelConfig
 from shared.attention.linear import chunkwise_linear_attention

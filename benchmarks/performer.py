@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from benchmarks.plain_linear_attention import summed_outer_products
-from benchmarks.steps import Step, heads, passes, sequence_update
+from benchmarks.steps import Step, heads, passes, sequence_update, summed_outer_products
 from replications.performer.replication import build_model
 from replications.performer.settings import ModelConfig
 from shared.attention.favor import SoftmaxFeatures

@@ -1,4 +1,4 @@
-"""What benchmarks share: whole updates, passes forward and backward, and searches."""
+"""What benchmarks share: whole updates, passes forward and backward, searches, and the usual linear attention."""
 
 from __future__ import annotations
 
@@ -105,6 +105,28 @@ def heads(length: int, positive: bool = False) -> tuple[Tensor, ...]:
     if positive:
         q, k = q.abs() + 0.1, k.abs() + 0.1
     return tuple(x.requires_grad_() for x in (q, k, v))
+
+
+def summed_outer_products(q: Tensor, k: Tensor, v: Tensor, *, pieces: int = 128) -> Tensor:
+    """Causal linear attention as public programs compute it on a CPU: what ours is compared with, in tests too.
+
+    Outer products φ(k_j) v_jᵀ of all positions of a piece are made, summed up, and multiplied with the queries;
+    autograd keeps what it needs of all of them. That is the way of performer-pytorch's
+    ``causal_linear_attention_noncuda``; with a single piece, of many a notebook.
+
+    Args:
+        q, k: φ(q) and φ(k), (B, H, T, C).
+        v: (B, H, T, V).
+        pieces: into which positions are cut.
+    """
+    sums, normaliser, out = torch.zeros(()), torch.zeros(()), []
+    for q_here, k_here, v_here in zip(*(x.chunk(pieces, dim=2) for x in (q, k, v)), strict=True):
+        z = normaliser + k_here.cumsum(2)
+        s = sums + torch.einsum("bhtc,bhtv->bhtcv", k_here, v_here).cumsum(2)  # (B, H, T, C, V)
+        weight = 1 / torch.einsum("bhtc,bhtc->bht", q_here, z)
+        out.append(torch.einsum("bhtcv,bhtc,bht->bhtv", s, q_here, weight))
+        sums, normaliser = s[:, :, -1:], z[:, :, -1:]
+    return torch.cat(out, dim=2)
 
 
 def searches(model: Any, inputs: Sequence[tuple[Tensor, ...]], least: Tensor, most: Tensor) -> dict[str, Step]:

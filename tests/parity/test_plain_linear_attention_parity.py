@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.plain_linear_attention import summed_outer_products
+from benchmarks.steps import summed_outer_products
 from shared.attention.linear import chunkwise_linear_attention
 
 F64 = torch.float64
