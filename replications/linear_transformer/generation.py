@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from replications.linear_transformer.model import LinearTransformer
 from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
+from shared.config import Strict
 from shared.metrics.turns import Clock, medians_of_turns, now
 from shared.tasks.replication import NetworkStudy, ready
 from shared.tasks.settings import RunConfig
@@ -87,12 +88,12 @@ class Generation(NetworkStudy):
     """The variant ``generation``; its settings lie over those of the task's network.
 
     Args:
-        build: see :class:`NetworkStudy`.
+        build_model, kind: see :class:`NetworkStudy`.
         clock: tells the time.
     """
 
-    def __init__(self, build: Callable[..., Any], clock: Clock = now) -> None:
-        super().__init__(build)
+    def __init__(self, build_model: Callable[..., Any], kind: type[Strict], clock: Clock = now) -> None:
+        super().__init__(build_model, kind)
         self._clock = clock
 
     @torch.inference_mode()

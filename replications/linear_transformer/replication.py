@@ -21,7 +21,7 @@ from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.layers.transformer import SelfAttention
-from shared.tasks.replication import Replication, from_section
+from shared.tasks.replication import Replication
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -65,6 +65,6 @@ LAYERS: Layers = {
     **{f"lsh_{rounds}": partial(_hashed, rounds) for rounds in (1, 4, 8)},
 }
 """Layers whose time and memory are measured: also linear attention, and Reformer's with 1, 4 and 8 rounds."""
-_NETWORK = from_section(build_model, ModelConfig)
-STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(_NETWORK), "generation": Generation(_NETWORK)}
+_NETWORK = build_model, ModelConfig
+STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(*_NETWORK), "generation": Generation(*_NETWORK)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

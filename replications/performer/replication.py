@@ -10,7 +10,7 @@ from replications.performer.settings import ModelConfig
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
-from shared.tasks.replication import Replication, from_section
+from shared.tasks.replication import Replication
 from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scaling, head_sizes
 from shared.tasks.sequences.settings import ScalingConfig
 
@@ -45,5 +45,5 @@ LAYERS: Layers = {
     "positive": lambda config: _linear(SoftmaxFeatures(key_size=config.key_size, projections=config.features), config),
 }
 """Layers whose time and memory are measured: also FAVOR+ with ReLU features and with those of softmax."""
-STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(from_section(build_model, ModelConfig))}
+STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(build_model, ModelConfig)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -6,7 +6,7 @@ from replications.reformer import settings
 from replications.reformer.model import Reformer
 from replications.reformer.reversibility import Reversibility
 from replications.reformer.settings import ModelConfig
-from shared.tasks.replication import Replication, from_section
+from shared.tasks.replication import Replication
 
 
 def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
@@ -14,6 +14,5 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
     return Reformer(symbols=vocabulary, causal=causal, **config.model_dump())
 
 
-REPLICATION = Replication(
-    settings, build_model, {"study": {"reversibility": Reversibility(from_section(build_model, ModelConfig))}}
-)
+STUDIES = {"reversibility": Reversibility(build_model, ModelConfig)}
+REPLICATION = Replication(settings, build_model, {"study": STUDIES})

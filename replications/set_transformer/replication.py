@@ -6,7 +6,7 @@ from replications.set_transformer import settings
 from replications.set_transformer.model import SetModel
 from replications.set_transformer.order import Order
 from replications.set_transformer.settings import ModelConfig
-from shared.tasks.replication import Replication, from_section
+from shared.tasks.replication import Replication
 
 
 def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) -> SetModel:
@@ -14,4 +14,4 @@ def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) ->
     return SetModel(elements=elements, outputs=outputs, **config.model_dump())
 
 
-REPLICATION = Replication(settings, build_model, {"study": {"order": Order(from_section(build_model, ModelConfig))}})
+REPLICATION = Replication(settings, build_model, {"study": {"order": Order(build_model, ModelConfig)}})

@@ -7,7 +7,7 @@ from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoft
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
 from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import EvaluationSpeed
-from shared.tasks.replication import Replication, from_section
+from shared.tasks.replication import Replication
 
 
 def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
@@ -26,5 +26,5 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
     )  # fmt: skip
 
 
-STUDIES = {"evaluation_speed": EvaluationSpeed(from_section(build_model, ModelConfig))}
+STUDIES = {"evaluation_speed": EvaluationSpeed(build_model, ModelConfig)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -151,17 +151,16 @@ class NetworkStudy(Study):
     """A study of networks that it makes itself.
 
     Args:
-        build: makes one of a ``model`` section and the further arguments of the paper's models, see
-            :func:`from_section`.
+        build_model: of the paper, as :class:`Replication` has it.
+        kind: the class of what that takes.
     """
 
-    def __init__(self, build: Callable[..., Any]) -> None:
-        self.build = build
+    def __init__(self, build_model: Callable[..., Any], kind: type[Strict]) -> None:
+        self._build_model, self._kind = build_model, kind
 
-
-def from_section(build_model: Callable[..., nn.Module], kind: type[Strict]) -> Callable[..., Any]:
-    """What makes the untrained model of a ``model`` section that is of a ``kind``, for studies."""
-    return lambda section, *sizes: build_model(build(kind, section, where="the network of a study"), *sizes)
+    def build(self, section: Mapping[str, Any], *sizes: Any) -> Any:
+        """The untrained model of a ``model`` section and the two ``sizes``."""
+        return self._build_model(build(self._kind, section, where="the network of a study"), *sizes)
 
 
 def runner_of(replication: Replication, config: Any) -> tuple[Replication | Study, Any]:

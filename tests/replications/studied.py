@@ -12,7 +12,7 @@ SECTION = {"layers": 2, "heads": 2, "width": 8, "hidden": 12, "buckets": 4, "chu
 
 
 def build_studied(section, vocabulary, causal):
-    """What a study is given to build its networks."""
+    """The network of a ``model`` section."""
     return build_model(build(ModelConfig, section, where="the model section"), vocabulary, causal)
 
 

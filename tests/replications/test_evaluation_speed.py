@@ -9,7 +9,6 @@ from shared.data.tokenizers import EOS
 from shared.decoding.protocol import Reach
 from shared.tasks.language.corpus import PreparedLanguage, prepare
 from shared.tasks.language.streams import Stream
-from shared.tasks.replication import from_section
 from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
@@ -38,7 +37,7 @@ class Remembering(Toy):
         return super().next_log_probs(inputs)
 
 
-STUDY = EvaluationSpeed(from_section(Remembering, ToyConfig))
+STUDY = EvaluationSpeed(Remembering, ToyConfig)
 
 
 def config():

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from replications.linear_transformer import exactness
+from replications.linear_transformer.replication import build_model
+from replications.linear_transformer.settings import ModelConfig
 from tests.replications.studied import SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
@@ -20,7 +22,7 @@ def network(length=9):
 
 
 def evaluate(**changes):
-    return measured(exactness.Exactness(build_studied), SMALL | changes)
+    return measured(exactness.Exactness(build_model, ModelConfig), SMALL | changes)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -52,7 +52,8 @@ def performers(section, symbols, causal):
 
 
 def run(networks, seed=1, **changes):
-    return measured(Depth(networks), {"study": "depth"} | SMALL | changes, seed)
+    study = Depth(lambda config, *sizes: networks(config.model_dump(), *sizes), ModelConfig)
+    return measured(study, {"study": "depth"} | SMALL | changes, seed)
 
 
 def test_what_each_layer_adds_is_what_is_measured():
