@@ -20,6 +20,11 @@ VALIDATED = 4000
 class Batch:
     """Base of batches, which are frozen dataclasses of tensors and of what belongs to them."""
 
+    @property
+    def tokens(self: Any) -> int:
+        """How many symbols or elements count: those where its ``mask`` is true."""
+        return int(self.mask.sum())
+
     def to(self, device: torch.device | str) -> Self:
         """The same batch on another device."""
         return self.each(lambda part: part.to(device, non_blocking=True))
@@ -43,20 +48,9 @@ def training_order(split: Any, batch: BatchConfig, seed: int) -> Callable[..., I
     return partial(endless_batches, split.lengths, seed=seed, **batch.model_dump())
 
 
-def training_batches(split: Any, batch: BatchConfig, seed: int) -> Callable[[int], Iterator[Any]]:
-    """From a batch's number to that batch of training and all that follow it; those of similar length together."""
-    order = training_order(split, batch, seed)
-    return lambda start: map(split.batch, order(start=start))
-
-
 def every_batch(split: Any, *, tokens: int | None = None, sentences: int | None = None) -> list[Indices]:
     """Each example once, those of similar length together, in an order that never changes."""
     return epoch_batches(split.lengths, pool=10**6, seed=0, epoch=0, tokens=tokens, sentences=sentences)
-
-
-def validation_batches(split: Any) -> list[Any]:
-    """A validation split in batches of one size, whatever that of training is."""
-    return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]
 
 
 class Prepared:
@@ -71,12 +65,15 @@ class Prepared:
         return self.split("train")
 
     def batches(self, training: Any, seed: int) -> Callable[[int], Iterator[Any]]:
-        """From a batch's number to that batch of training and all that follow it."""
-        return training_batches(self.training_split(training), training.batch, seed)
+        """From a batch's number to that batch of training and all that follow it; those of similar length together."""
+        split = self.training_split(training)
+        order = training_order(split, training.batch, seed)
+        return lambda start: map(split.batch, order(start=start))
 
     def valid(self, training: Any) -> Iterable[Any]:
-        """The batches of the validation split."""
-        return validation_batches(self.split("valid"))
+        """The validation split in batches of one size, whatever that of training is."""
+        split = self.split("valid")
+        return [split.batch(indices) for indices in every_batch(split, tokens=VALIDATED)]
 
 
 def full_batch_size(batch: BatchConfig, length: int) -> int:

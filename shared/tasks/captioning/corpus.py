@@ -8,7 +8,6 @@ end symbol included; N images, C captions and O objects with boxes of a split.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from shared.data.generated.scene_captions import Box, Caption
 from shared.data.generated.scenes import PICTURES, SIDE, SceneSplit
 from shared.data.photos import PhotoSplit
 from shared.data.ragged import RaggedArray
+from shared.data.sources import sha256_of
 from shared.data.storage import load_arrays, read_lines, save_arrays, write_lines, write_summary
 from shared.data.tokenizers import EOS, PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
@@ -70,11 +70,6 @@ class CaptionBatch(Batch):
     def mask(self) -> Tensor:
         """(B, T), false at padding."""
         return self.captions != PAD
-
-    @property
-    def tokens(self) -> int:
-        """Number of symbols that are not padding."""
-        return int(self.mask.sum())
 
 
 class Captioned(NamedTuple):
@@ -281,8 +276,7 @@ def features(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str,
         images, path = open_images(dataset, split), out / f"{split}.npy"
         count = min(len(images), config.images.get(split, len(images)))
         compute_features(encoder, images.images, count, path, label=f"{config.dataset} {split}")
-        with path.open("rb") as file:
-            splits[split] = {"images": count, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        splits[split] = {"images": count, "sha256": sha256_of(path)}
     seconds, total = time.perf_counter() - begin, sum(found["images"] for found in splits.values())
     return {
         **_asked(config), "rows": encoder.rows, "columns": encoder.columns, "size": encoder.size, "splits": splits,

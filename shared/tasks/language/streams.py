@@ -45,11 +45,6 @@ class LanguageBatch(Batch):
         """(B, T) true where the target is to be scored."""
         return self.places >= 0
 
-    @property
-    def tokens(self) -> int:
-        """Number of targets to be scored."""
-        return int(self.mask.sum())
-
 
 @dataclass(frozen=True)
 class Stream:

@@ -35,11 +35,6 @@ class SetBatch(Batch):
     mask: Tensor  # (B, n) bool
     targets: Tensor  # (B, T) float32
 
-    @property
-    def tokens(self) -> int:
-        """Number of elements."""
-        return int(self.mask.sum())
-
 
 @dataclass(frozen=True)
 class Sets:
