@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from shared.attention.structured import redundancy_penalty
 from shared.data.batching import Indices
@@ -63,7 +63,7 @@ class _Reading(NamedTuple):
 
 def _read(model: nn.Module, text: ClassifiedText, size: int) -> _Reading:
     order, log_probs = [], []
-    rows: dict[str, list[Tensor]] = {}
+    rows: Columns = {}
     scores = [np.zeros(len(sequences.flat)) for sequences in text.texts]
     for indices, batch, answer in answers(model, text, size):
         order.append(indices)
@@ -72,14 +72,13 @@ def _read(model: nn.Module, text: ClassifiedText, size: int) -> _Reading:
         if attention and attention[0].size(1) > 1:  # of a pair the mean of both
             for name, quantity in OF_ROWS.items():
                 of_both = torch.stack([quantity(weights.double()) for weights in attention])
-                rows.setdefault(name, []).append(of_both.mean(0))
+                rows.setdefault(name, np.empty(len(text)))[indices] = of_both.mean(0).numpy()
         for side, weights in enumerate(attention):
             mask = batch.masks[side].numpy()
             places = text.texts[side].offsets[indices][:, None] + np.arange(mask.shape[1])
             scores[side][places[mask]] = importance(weights).numpy()[mask] / len(attention)
     back = np.argsort(np.concatenate(order))
-    columns = {name: torch.cat(values).numpy()[back] for name, values in rows.items()}
-    return _Reading(bool(answer.attention), torch.cat(log_probs).numpy()[back], columns, np.concatenate(scores))
+    return _Reading(bool(answer.attention), torch.cat(log_probs).numpy()[back], rows, np.concatenate(scores))
 
 
 def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple[Indices, ClassifiedBatch, Classified]]:

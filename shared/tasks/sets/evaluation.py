@@ -51,25 +51,25 @@ def answers(model: nn.Module, sets: Sets, size: int) -> Iterator[tuple[Indices, 
 
 def _judged(model: nn.Module, sets: Sets, split: str, asked: Asked, size: int) -> list[Example]:
     """The record of every set of a split."""
-    found: list[Any] = [None] * len(sets)
-    rows: list[dict[str, Any]]
+    columns: dict[str, Any] = {"elements": sets.sizes.tolist()}
     for indices, batch, outputs in answers(model, sets, size):
-        loss, wanted = losses(asked, outputs, batch).double().tolist(), batch.targets[:, 0]
+        loss, found = losses(asked, outputs, batch).double().tolist(), dict[str, list[Any]]()
         if asked == "number":
-            rows = [{"error": value} for value in loss]
+            found["error"] = loss
         elif asked == "count":
-            hits = (rate(outputs).round() == wanted).int().tolist()
-            rows = [{"count_nats": nats, "counted": hit} for nats, hit in zip(loss, hits, strict=True)]
+            found["count_nats"] = loss
+            found["counted"] = (rate(outputs).round() == batch.targets[:, 0]).int().tolist()
         else:
             weights, means, scales = (torch.from_numpy(part) for part in mixture_of(batch.targets.cpu().numpy()))
             true = -log_density(batch.elements.cpu().double(), weights.log(), means, scales)
-            summed = true.masked_fill(~batch.mask.cpu(), 0).sum(1).tolist()
-            rows = [{"mixture": {"nats": nats, "true": of_true, "points": int(points)}}
-                    for nats, of_true, points in zip(loss, summed, batch.mask.sum(1), strict=True)]  # fmt: skip
-        for index, row in zip(indices.tolist(), rows, strict=True):
-            found[index] = row
-    columns = {name: [row[name] for row in found] for name in found[0]}
-    return records(split, {"elements": sets.sizes.tolist(), **columns})
+            summed, points = true.masked_fill(~batch.mask.cpu(), 0).sum(1).tolist(), batch.mask.sum(1).tolist()
+            found["mixture"] = [
+                {"nats": nats, "true": of_true, "points": count}
+                for nats, of_true, count in zip(loss, summed, points, strict=True)
+            ]
+        for name, values in found.items():
+            columns.setdefault(name, np.empty(len(sets), dtype=object))[indices] = values
+    return records(split, columns)
 
 
 def kept_sets(model: nn.Module, sets: Sets, count: int) -> list[dict[str, Any]]:
