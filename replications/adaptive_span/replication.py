@@ -5,10 +5,9 @@ from __future__ import annotations
 from replications.adaptive_span import settings
 from replications.adaptive_span.cost import Cost, WithSpans
 from replications.adaptive_span.model import AdaptiveSpanTransformer
-from replications.adaptive_span.settings import ModelConfig
 
 
-def build_model(config: ModelConfig, vocabulary: int, _: None) -> AdaptiveSpanTransformer:
+def build_model(config: settings.ModelConfig, vocabulary: int, _: None) -> AdaptiveSpanTransformer:
     """The untrained model of a variant."""
     return AdaptiveSpanTransformer(vocabulary=vocabulary, **config.model_dump())
 

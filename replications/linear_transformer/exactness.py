@@ -21,11 +21,7 @@ from torch import Tensor
 
 from replications.linear_transformer.model import ELU, LinearAttention, LinearTransformer, phi
 from replications.linear_transformer.settings import ExactnessConfig
-from shared.attention.linear import (
-    chunkwise_linear_attention,
-    parallel_linear_attention,
-    recurrent_linear_attention,
-)
+from shared.attention import linear
 from shared.attention.multi_head import MultiHeadAttention
 from shared.tasks.replication import NetworkStudy
 from shared.tasks.settings import RunConfig
@@ -64,9 +60,9 @@ def cumulative_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 FORMS: dict[str, Form] = {
-    "parallel": lambda q, k, v: parallel_linear_attention(q, k, v)[0],
-    "chunkwise": lambda q, k, v: chunkwise_linear_attention(q, k, v)[0],
-    "recurrent": lambda q, k, v: recurrent_linear_attention(q, k, v)[0],
+    "parallel": lambda q, k, v: linear.parallel_linear_attention(q, k, v)[0],
+    "chunkwise": lambda q, k, v: linear.chunkwise_linear_attention(q, k, v)[0],
+    "recurrent": lambda q, k, v: linear.recurrent_linear_attention(q, k, v)[0],
     "cumulative": cumulative_sums,
 }
 """Training uses the chunkwise form, which has its own backward pass; generation uses the recurrent form."""

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from replications.linear_transformer import settings
+from replications.linear_transformer import model, settings
 from replications.linear_transformer.exactness import Exactness
 from replications.linear_transformer.generation import Generation
-from replications.linear_transformer.model import (
-    GridPositions,
-    HashedAttention,
-    LinearAttention,
-    LinearTransformer,
-    SoftmaxAttention,
-)
-from replications.linear_transformer.settings import ModelConfig
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
 from shared.attention.lsh import LSHSelfAttention
@@ -26,14 +18,14 @@ from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scali
 from shared.tasks.sequences.settings import ScalingConfig
 
 
-def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTransformer:
+def build_model(config: settings.ModelConfig, vocabulary: int, causal: bool) -> model.LinearTransformer:
     """The untrained model of a variant."""
     sizes = {"width": config.width, "heads": config.heads}
     attentions: dict[str, Callable[[], SelfAttention]] = {
-        "linear": partial(LinearAttention, **sizes),
-        "softmax": partial(SoftmaxAttention, **sizes),
+        "linear": partial(model.LinearAttention, **sizes),
+        "softmax": partial(model.SoftmaxAttention, **sizes),
         "lsh": partial(
-            HashedAttention, **sizes, rounds=config.rounds, buckets=config.buckets or 2, chunk=config.chunk or 1
+            model.HashedAttention, **sizes, rounds=config.rounds, buckets=config.buckets or 2, chunk=config.chunk or 1
         ),
     }
     output = (
@@ -41,11 +33,11 @@ def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> LinearTra
         if config.output == "categorical"
         else MixtureOfLogistics(width=config.width, levels=vocabulary - 1, components=config.components)
     )
-    return LinearTransformer(
+    return model.LinearTransformer(
         symbols=vocabulary, width=config.width, hidden_size=config.hidden, attentions=attentions[config.attention],
         layers=config.layers, output=lambda: output, causal=causal, length=config.max_length,
         concatenated=config.positions != "added", dropout=config.dropout,
-        positions=GridPositions(width=config.width // 2, columns=config.columns) if config.columns else None,
+        positions=model.GridPositions(width=config.width // 2, columns=config.columns) if config.columns else None,
     )  # fmt: skip
 
 
@@ -65,6 +57,6 @@ LAYERS: Layers = {
     **{f"lsh_{rounds}": partial(_hashed, rounds) for rounds in (1, 4, 8)},
 }
 """Layers whose time and memory are measured: also linear attention, and Reformer's with 1, 4 and 8 rounds."""
-_NETWORK = build_model, ModelConfig
+_NETWORK = build_model, settings.ModelConfig
 STUDIES = {"scaling": Scaling(LAYERS), "exactness": Exactness(*_NETWORK), "generation": Generation(*_NETWORK)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

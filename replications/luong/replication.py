@@ -5,19 +5,11 @@ from __future__ import annotations
 from replications.luong import settings
 from replications.luong.aligners import Aligning
 from replications.luong.model import EncoderDecoder
-from replications.luong.settings import ModelConfig
-from shared.attention.alignments import (
-    Alignment,
-    GlobalAlignment,
-    LocalMonotonic,
-    LocalPredictive,
-    Score,
-    build_score,
-)
+from shared.attention import alignments
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
+def build_model(config: settings.ModelConfig, source_vocabulary: int, target_vocabulary: int) -> EncoderDecoder:
     """The untrained model of a variant."""
     return EncoderDecoder(
         source_vocabulary=source_vocabulary,
@@ -27,16 +19,18 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     )
 
 
-def _attention(config: ModelConfig) -> tuple[Score, Alignment] | None:
+def _attention(config: settings.ModelConfig) -> tuple[alignments.Score, alignments.Alignment] | None:
     attention = config.attention
     if attention is None:
         return None
-    score = build_score(attention.score, size=config.hidden_size, positions=attention.positions)
+    score = alignments.build_score(attention.score, size=config.hidden_size, positions=attention.positions)
     if attention.window is None:
-        return score, GlobalAlignment()
+        return score, alignments.GlobalAlignment()
     if attention.alignment == "local-m":
-        return score, LocalMonotonic(window=attention.window)
-    return score, LocalPredictive(window=attention.window, size=config.hidden_size, first_word=attention.first_word)
+        return score, alignments.LocalMonotonic(window=attention.window)
+    return score, alignments.LocalPredictive(
+        window=attention.window, size=config.hidden_size, first_word=attention.first_word
+    )
 
 
 REPLICATION = Replication(settings, build_model, {"aligner": Aligning()})

@@ -6,7 +6,6 @@ from replications.performer import settings
 from replications.performer.depth import Depth
 from replications.performer.kernels import Kernels
 from replications.performer.model import Performer
-from replications.performer.settings import ModelConfig
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
@@ -15,7 +14,7 @@ from shared.tasks.sequences.scaling import EXACT, CausalAttention, Layers, Scali
 from shared.tasks.sequences.settings import ScalingConfig
 
 
-def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Performer:
+def build_model(config: settings.ModelConfig, vocabulary: int, causal: bool) -> Performer:
     """The untrained model of a variant."""
 
     def features() -> FeatureMap | None:
@@ -45,5 +44,5 @@ LAYERS: Layers = {
     "positive": lambda config: _linear(SoftmaxFeatures(key_size=config.key_size, projections=config.features), config),
 }
 """Layers whose time and memory are measured: also FAVOR+ with ReLU features and with those of softmax."""
-STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(build_model, ModelConfig)}
+STUDIES = {"scaling": Scaling(LAYERS), "kernels": Kernels(), "depth": Depth(build_model, settings.ModelConfig)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

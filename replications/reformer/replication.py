@@ -5,14 +5,13 @@ from __future__ import annotations
 from replications.reformer import settings
 from replications.reformer.model import Reformer
 from replications.reformer.reversibility import Reversibility
-from replications.reformer.settings import ModelConfig
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, vocabulary: int, causal: bool) -> Reformer:
+def build_model(config: settings.ModelConfig, vocabulary: int, causal: bool) -> Reformer:
     """The untrained model of a variant."""
     return Reformer(symbols=vocabulary, causal=causal, **config.model_dump())
 
 
-STUDIES = {"reversibility": Reversibility(build_model, ModelConfig)}
+STUDIES = {"reversibility": Reversibility(build_model, settings.ModelConfig)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -4,38 +4,28 @@ from __future__ import annotations
 
 from torch import nn
 
-from replications.self_attentive import settings
-from replications.self_attentive.model import (
-    Encoder,
-    GatedRelation,
-    MaxPooledCNN,
-    MaxPooledLSTM,
-    PrunedLayer,
-    SelfAttentiveEncoder,
-    TextClassifier,
-)
-from replications.self_attentive.settings import ModelConfig
+from replications.self_attentive import model, settings
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClassifier:
+def build_model(config: settings.ModelConfig, vocabulary: int, classes: int) -> model.TextClassifier:
     """The untrained model of a variant."""
     encoder = _encoder(config)
     rows, width = encoder.rows, encoder.annotation_size
     relation = None
     if config.relation is not None:
-        relation = GatedRelation(rows=rows, annotation_size=width, relation_size=config.relation)
+        relation = model.GatedRelation(rows=rows, annotation_size=width, relation_size=config.relation)
         width = config.relation
     attention = config.attention if config.encoder == "attention" else None
     hidden: nn.Module
     if config.pruned is not None:
-        hidden = pruned = PrunedLayer(rows=rows, annotation_size=width, p=config.pruned.p, q=config.pruned.q)
+        hidden = pruned = model.PrunedLayer(rows=rows, annotation_size=width, p=config.pruned.p, q=config.pruned.q)
         hidden_size = pruned.size
     else:
         assert config.b is not None
         hidden_size = config.b
         hidden = nn.Sequential(nn.Flatten(), nn.Linear(rows * width, hidden_size))
-    return TextClassifier(
+    return model.TextClassifier(
         vocabulary=vocabulary, embedding_size=config.d, encoder=encoder, hidden=hidden, hidden_size=hidden_size,
         classes=classes, dropout=config.dropout, word_std=config.word_std, relation=relation,
         penalty=attention.penalty if attention else 0.0,
@@ -43,15 +33,15 @@ def build_model(config: ModelConfig, vocabulary: int, classes: int) -> TextClass
     )  # fmt: skip
 
 
-def _encoder(config: ModelConfig) -> Encoder:
+def _encoder(config: settings.ModelConfig) -> model.Encoder:
     if config.encoder == "cnn" and config.cnn is not None:
-        return MaxPooledCNN(embedding_size=config.d, features=config.cnn.features, window=config.cnn.window)
+        return model.MaxPooledCNN(embedding_size=config.d, features=config.cnn.features, window=config.cnn.window)
     if config.encoder == "attention" and config.attention is not None:
-        return SelfAttentiveEncoder(
+        return model.SelfAttentiveEncoder(
             embedding_size=config.d, hidden_size=config.u, attention_size=config.attention.d_a,
             rows=config.attention.r,
         )  # fmt: skip
-    return MaxPooledLSTM(embedding_size=config.d, hidden_size=config.u)
+    return model.MaxPooledLSTM(embedding_size=config.d, hidden_size=config.u)
 
 
 REPLICATION = Replication(settings, build_model)

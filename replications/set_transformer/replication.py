@@ -5,13 +5,12 @@ from __future__ import annotations
 from replications.set_transformer import settings
 from replications.set_transformer.model import SetModel
 from replications.set_transformer.order import Order
-from replications.set_transformer.settings import ModelConfig
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, elements: int, outputs: tuple[int, int]) -> SetModel:
+def build_model(config: settings.ModelConfig, elements: int, outputs: tuple[int, int]) -> SetModel:
     """The untrained model of a variant."""
     return SetModel(elements=elements, outputs=outputs, **config.model_dump())
 
 
-REPLICATION = Replication(settings, build_model, {"study": {"order": Order(build_model, ModelConfig)}})
+REPLICATION = Replication(settings, build_model, {"study": {"order": Order(build_model, settings.ModelConfig)}})

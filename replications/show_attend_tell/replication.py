@@ -6,12 +6,11 @@ from replications.show_attend_tell import settings
 from replications.show_attend_tell.attention import Glimpse, HardAttention, MeanVector, SoftAttention
 from replications.show_attend_tell.learning import Reinforce
 from replications.show_attend_tell.model import CaptionGenerator
-from replications.show_attend_tell.settings import ModelConfig
 from shared.tasks.replication import Replication
 from shared.vision.features import Grid
 
 
-def build_model(config: ModelConfig, vocabulary: int, grid: Grid) -> CaptionGenerator:
+def build_model(config: settings.ModelConfig, vocabulary: int, grid: Grid) -> CaptionGenerator:
     """The untrained model of a variant, for annotation vectors of a grid."""
     reinforce = None
     if config.attention == "hard" and config.hard is not None:
@@ -26,7 +25,7 @@ def build_model(config: ModelConfig, vocabulary: int, grid: Grid) -> CaptionGene
     )  # fmt: skip
 
 
-def _glimpse(config: ModelConfig, annotation_size: int) -> Glimpse:
+def _glimpse(config: settings.ModelConfig, annotation_size: int) -> Glimpse:
     if config.attention == "mean":
         return MeanVector(annotation_size=annotation_size)
     sizes = {"annotation_size": annotation_size, "attention_size": config.a, "layers": config.attention_layers}

@@ -7,13 +7,12 @@ from torch import nn
 from replications.transformer import settings
 from replications.transformer.complexity import ComplexityStudy
 from replications.transformer.model import Transformer
-from replications.transformer.settings import ModelConfig
 from shared.errors import ReplicationError
 from shared.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Transformer:
+def build_model(config: settings.ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Transformer:
     """The untrained model of a variant.
 
     Raises:
@@ -31,7 +30,7 @@ def build_model(config: ModelConfig, source_vocabulary: int, target_vocabulary: 
     )  # fmt: skip
 
 
-def _positions(config: ModelConfig) -> nn.Module:
+def _positions(config: settings.ModelConfig) -> nn.Module:
     if config.positions.count is not None:
         return LearnedPositions(count=config.positions.count, width=config.d_model)
     return SinusoidalPositions(width=config.d_model) if config.positions.kind == "sinusoidal" else NoPositions()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from replications.transformer_xl import settings
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from replications.transformer_xl.model import LSTMLanguageModel, Recurrent, TransformerXL
-from replications.transformer_xl.settings import ModelConfig
 from replications.transformer_xl.speed import EvaluationSpeed
 from shared.tasks.replication import Replication
 
 
-def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
+def build_model(config: settings.ModelConfig, vocabulary: int, _: None) -> Recurrent:
     """The untrained model of a variant."""
     embedding = AdaptiveEmbedding(
         vocabulary=vocabulary, width=config.d_model, cutoffs=config.cutoffs, div_val=config.div_val,
@@ -26,5 +25,5 @@ def build_model(config: ModelConfig, vocabulary: int, _: None) -> Recurrent:
     )  # fmt: skip
 
 
-STUDIES = {"evaluation_speed": EvaluationSpeed(build_model, ModelConfig)}
+STUDIES = {"evaluation_speed": EvaluationSpeed(build_model, settings.ModelConfig)}
 REPLICATION = Replication(settings, build_model, {"study": STUDIES})

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from replications.vision_transformer import settings
 from replications.vision_transformer.model import ConvolutionalNetwork, VisionTransformer
-from replications.vision_transformer.settings import ModelConfig
 from shared.tasks.replication import Replication
 
 OF_CONVOLUTION = {"side", "features", "stages", "groups", "dropout"}
 
 
-def build_model(config: ModelConfig, vocabulary: int, classes: int) -> VisionTransformer | ConvolutionalNetwork:
+def build_model(config: settings.ModelConfig, vocabulary: int, classes: int) -> nn.Module:
     """The untrained model of a variant; every symbol of the vocabulary is a channel."""
     if config.network == "convolution":
         sizes = config.model_dump(include=OF_CONVOLUTION)

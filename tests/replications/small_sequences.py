@@ -31,10 +31,10 @@ def small(name: str, *, causal: bool = True, std: float | None = 0.5, **changes:
     if name in PERFORMERS:
         attention = "softmax" if name == "exact" else name
         section = {"attention": attention, "features": 6} | SIZES | changes
-        model = performer.build_model(performer.ModelConfig.model_validate(section), VOCABULARY, causal)
+        model = performer.build_model(performer.settings.ModelConfig.model_validate(section), VOCABULARY, causal)
     else:
         section = {"max_length": 80} | TRANSFORMERS[name] | SIZES | changes
-        kind = linear_transformer.ModelConfig
+        kind = linear_transformer.settings.ModelConfig
         model = linear_transformer.build_model(kind.model_validate(section), VOCABULARY, causal)
     return model.to(F64).eval() if std is None else spread(model, std)
 

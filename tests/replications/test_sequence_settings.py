@@ -28,7 +28,7 @@ def check(paper, *, corpus=COPIES, evaluation=None, **model):
     sections = {"model": SIZES | section | model, "training": updates, "evaluation": evaluation or {}}
     run = run_config("sequences", corpus, **sections)
     check_model(replication.REPLICATION.settings, run)
-    return run.checked_model(replication.ModelConfig)
+    return run.checked_model(replication.settings.ModelConfig)
 
 
 def test_what_suits_is_let_pass():

@@ -21,7 +21,8 @@ def section(paper: str, variant: str, scale: str = "paper_scale", **changes: obj
 def built(paper: str, variant: str, *sizes: object, scale: str = "paper_scale", **changes: object) -> Any:
     """The model of a variant, which is of the paper's own scale unless another is given."""
     module = importlib.import_module(f"replications.{paper}.replication")
-    return module.build_model(module.ModelConfig.model_validate(section(paper, variant, scale, **changes)), *sizes)
+    config = module.settings.ModelConfig.model_validate(section(paper, variant, scale, **changes))
+    return module.build_model(config, *sizes)
 
 
 def of_texts(variant: str, vocabulary: int, classes: int, only_theirs: int = 0) -> list[int]:
