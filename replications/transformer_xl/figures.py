@@ -15,12 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from replications.transformer_xl.context_length import (
-    THRESHOLD,
-    Losses,
-    relative_effective_context_length,
-    relative_gains,
-)
 from replications.transformer_xl.texts import evaluation
 from shared.claims.results import RunResults
 from shared.errors import ReplicationError
@@ -35,6 +29,10 @@ from shared.tasks.language.measures import RATIOS
 
 Part = tuple[float, float, float]
 """A place x, and what an example adds there to two sums, whose ratio is the value at x."""
+Losses = Mapping[str, NDArray[np.float64]]
+"""Model to losses (C, P) in nats, l_i(c, t), with exactly c symbols of context before each of P positions of a text;
+for C lengths c."""
+THRESHOLD = 0.01  # of the gain of a useful step (appendix C)
 QUANTITIES = ("microseconds_sliding", "microseconds_reuse", "token_ratio", "speedup")
 """What the study of evaluation speed measures at every attention length."""
 WIDEST = 7
@@ -262,6 +260,48 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
                 )
         found[seed] = ({variant: array["nats"] for variant, array in arrays.items()}, first["context"])
     return found
+
+
+def relative_gains(losses: Losses, r: float) -> dict[str, NDArray[np.float64]]:
+    """Return the gain of each model per step to a longer context, g_i(c, c') of appendix C with c' the next length.
+
+    All models have the same baseline, the best loss of the group with the shorter context: b(c, t) =
+    min_i l_i(c, t). Over T, the share ``r`` of the positions with the largest baseline, the relative loss is
+    f_i(c, c') = mean_T min(b(c, t), l_i(c', t)), and the gain is the relative reduction of perplexity,
+    1 - exp(f_i(c, c') - f_i(c, c)).
+
+    Args:
+        losses: of all models of the group, with context lengths in ascending order.
+        r: share of the positions, above 0 and at most 1.
+
+    Returns:
+        Model name to (C - 1,) gains, none negative; gain k belongs to the step from length k to length k + 1.
+    """
+    baseline = np.min(list(losses.values()), axis=0)  # (C, P)
+    chosen = max(1, round(r * baseline.shape[1]))
+    hardest = np.argsort(-baseline, axis=1, kind="stable")[:-1, :chosen]  # (C - 1, |T|)
+    b = np.take_along_axis(baseline[:-1], hardest, axis=1)
+
+    def gain(longer: NDArray[np.float64]) -> NDArray[np.float64]:
+        improved = np.minimum(b, np.take_along_axis(longer, hardest, axis=1))
+        return np.asarray(-np.expm1(improved.mean(axis=1) - b.mean(axis=1)))
+
+    return {model: gain(of[1:]) for model, of in losses.items()}
+
+
+def relative_effective_context_length(losses: Losses, contexts: NDArray[np.int64], r: float) -> dict[str, int]:
+    """Return for each model the shortest context whose step to the next length gains less than :data:`THRESHOLD`.
+
+    If every step gains at least that much, the result is the longest context, which is a lower bound only.
+
+    Args:
+        losses: as in :func:`relative_gains`.
+        contexts: (C,) their lengths, ascending in steps of Δ; the search begins with the first.
+        r: share of the positions.
+    """
+    gains = relative_gains(losses, r)
+    # The longest context has no further step, so its gain is zero.
+    return {model: int(contexts[int(np.argmax([*(of < THRESHOLD), True]))]) for model, of in gains.items()}
 
 
 @dataclass(frozen=True)

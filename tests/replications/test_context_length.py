@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from replications.transformer_xl.context_length import relative_effective_context_length
+from replications.transformer_xl.figures import relative_effective_context_length
 
 CONTEXTS = [10, 20, 30, 40]
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from replications.transformer_xl import figures
-from replications.transformer_xl.context_length import relative_effective_context_length
 from shared.claims.results import load_results
 from tests.refused import assert_refused
 from tests.synthetic_runs import study
@@ -88,7 +87,7 @@ def test_every_seed_and_the_mean_have_the_lengths_of_their_group(tmp_path):
     for seed in SEEDS:
         losses = {variant: nats[variant](seed) for variant in ("far", "near")}
         for percent, r in ((10, 0.1), (50, 0.5), (100, 1.0)):
-            expected = relative_effective_context_length(losses, CONTEXT, r)
+            expected = figures.relative_effective_context_length(losses, CONTEXT, r)
             assert {v: found[v].metrics[seed][f"recl_both_{percent}"] for v in losses} == expected
     assert [found["near"].metrics[seed]["recl_both_100"] for seed in SEEDS] == [10, 20]
     mean = {"bits": 2.0, "recl_both_10": 15, "recl_both_50": 15, "recl_both_100": 15, "recl_both_step": 10}
