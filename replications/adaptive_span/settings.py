@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.tasks.settings import HeadSizes, Routes, StudyConfig, TransformerSizes
@@ -39,7 +37,7 @@ class CostConfig(StudyConfig, HeadSizes):
         limit: how many symbols a head could look back at.
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("operations@*", "operations", "span_*", "span@*", "heads_*", "cached")
+    measured = ("operations@*", "operations", "span_*", "span@*", "heads_*", "cached")
     spans: list[PositiveInt] = Field(min_length=2)
     limit: PositiveInt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -91,7 +91,7 @@ class ExactnessConfig(NetworkStudyConfig):
         draws: random networks
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("layer_*.*", "model_*.*", "*.kept*", "kept_ratio")
+    measured = ("layer_*.*", "model_*.*", "*.kept*", "kept_ratio")
     symbols: PositiveInt = 12
     length: PositiveInt = 200
     lengths: Ascending
@@ -119,9 +119,7 @@ class GenerationConfig(NetworkStudyConfig):
         repeats: pictures, of which there are medians
     """
 
-    measured: ClassVar[tuple[str, ...]] = (
-        "*.*growth*", "*.seconds*", "speedup_over_*", "state_ratio", "throughput_over_*",
-    )  # fmt: skip
+    measured = ("*.*growth*", "*.seconds*", "speedup_over_*", "state_ratio", "throughput_over_*")
     length: int = Field(default=784, ge=4)
     symbols: PositiveInt = 257
     batch: int = Field(ge=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -70,7 +70,7 @@ class DepthConfig(StudyConfig):
         causal: whether a position sees those up to it only.
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("features_*.*", "most_over_fewest.*")
+    measured = ("features_*.*", "most_over_fewest.*")
     network: dict[str, Any] = Field(default={"heads": 4, "width": 64, "hidden": 256})
     depths: Ascending = Field(default=[1, 2, 3, 4, 6, 8, 12])
     projections: Ascending = Field(default=[16, 64, 256])
@@ -115,7 +115,7 @@ class KernelsConfig(StudyConfig):
             does not say, and much depends on it.
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("positive_*", "trigonometric_*", "hyperbolic_*", "orthogonal_*")
+    measured = ("positive_*", "trigonometric_*", "hyperbolic_*", "orthogonal_*")
     key_size: int = Field(default=16, ge=2)
     norm: PositiveFloat = 0.7
     angles: list[Angle] = Field(default=[30, 60, 90, 120, 150], min_length=1)

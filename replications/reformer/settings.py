@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
@@ -45,7 +45,7 @@ class ReversibilityConfig(NetworkStudyConfig):
         positions: of a chunk of the feed-forward networks, where there are chunks
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("*.gradients_*", "*.kept_n*", "*.growth", "chunked.*")
+    measured = ("*.gradients_*", "*.kept_n*", "*.growth", "chunked.*")
     symbols: PositiveInt = 11
     depths: Ascending
     positions: PositiveInt

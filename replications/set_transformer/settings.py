@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -37,7 +37,7 @@ class OrderConfig(NetworkStudyConfig):
         sizes: elements of the sets whose operations are counted
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("*.invariance", "*.equivariance", "*.operations_n*", "*.growth")
+    measured = ("*.invariance", "*.equivariance", "*.operations_n*", "*.growth")
     sizes: Ascending = Field(min_length=3)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -67,7 +67,7 @@ class SpeedConfig(NetworkStudyConfig):
         seconds: how long the two ways are timed at each length
     """
 
-    measured: ClassVar[tuple[str, ...]] = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
+    measured = ("speedup@*", "token_ratio@*", "*.seconds*", "*.loss*")
     lengths: list[PositiveInt] = Field(min_length=1)
     sliding: dict[str, Any] = Field(default={})
     seconds: PositiveFloat = 6.0

@@ -244,9 +244,7 @@ class ScalingConfig(StudyConfig, HeadSizes):
         repeats: of which times are medians
     """
 
-    measured: ClassVar[tuple[str, ...]] = (
-        "*.time_slope", "*.memory_slope", "*.seconds*", "*.mebibytes*", "*.over_identity",
-    )  # fmt: skip
+    measured = ("*.time_slope", "*.memory_slope", "*.seconds*", "*.mebibytes*", "*.over_identity")
     subjects: list[Subject] = Field(min_length=1)
     lengths: Ascending
     longest: dict[Subject, PositiveInt] = Field(default={})
