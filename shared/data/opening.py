@@ -191,17 +191,15 @@ def _finite(text: str) -> float:
     return number
 
 
-def read_table(
-    path: Path, *, delimiter: str, quoted: bool, names: Sequence[str] = ()
-) -> Iterator[tuple[str, dict[str, str]]]:
+def read_table(path: Path, delimiter: str, names: Sequence[str] = ()) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the place, for errors, and the fields of each row of a table.
 
     Empty lines are no rows.
 
     Args:
         path: of the file.
-        delimiter: what stands between two fields.
-        quoted: whether a field may stand in ``"``, as in CSV; else every character counts.
+        delimiter: what stands between two fields. With ``,`` a field may stand in ``"``, as in CSV; else every
+            character counts.
         names: of the fields; by default the first line has them.
 
     Raises:
@@ -210,7 +208,7 @@ def read_table(
             programs disagree on what the field is; names the line.
     """
     header = [*names]
-    for begin, row in _rows(path, delimiter, quoted):
+    for begin, row in _rows(path, delimiter):
         if header and header in (row, [field.strip() for field in row]):
             raise ReplicationError(f"{path.name}: line {begin} has the names of the columns; take out this head.")
         if not header and len({*row}) == len(row):
@@ -222,22 +220,22 @@ def read_table(
             raise ReplicationError(f"{path.name}: line {begin} has {len(row)} fields, {wanted}; correct it.")
 
 
-def first_row(path: Path, *, delimiter: str, quoted: bool) -> list[str]:
+def first_row(path: Path, delimiter: str) -> list[str]:
     """The fields of the first row of a table, whether these are its names or not; none where there is no row.
 
     Raises:
         ReplicationError: as :func:`read_table`.
     """
-    return next((row for _, row in _rows(path, delimiter, quoted)), [])
+    return next((row for _, row in _rows(path, delimiter)), [])
 
 
-def _rows(path: Path, delimiter: str, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a table, each with the line in which it begins."""
-    if not quoted:
+    if delimiter != ",":
         yield from ((begin, line.split(delimiter)) for begin, line in enumerate(text_lines(path), start=1) if line)
         return
     begin, taken = 1, list[str]()
-    reader = csv.reader(_kept(text_lines(path), taken), delimiter=delimiter, strict=True)
+    reader = csv.reader(_kept(text_lines(path), taken), strict=True)
     try:
         for row in reader:
             # In quotes such a field has its own marks twice; without, each program reads another text.

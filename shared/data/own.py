@@ -265,7 +265,7 @@ def _first_row(path: Path) -> list[str]:
     """The fields of the first line of a table, or the keys of the first record."""
     form = form_of(path)
     record = next((record for _, record in records(path)), {}) if form == ".jsonl" else None
-    first = first_row(path, delimiter=TABLES[form], quoted=form == ".csv") if record is None else [*record]
+    first = first_row(path, TABLES[form]) if record is None else [*record]
     if not first:
         raise ReplicationError(f"{path.name} has no row; give a file of one row for each text.")
     return first

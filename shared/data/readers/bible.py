@@ -133,7 +133,7 @@ def _tokens(path: Path, verse_column: str) -> tuple[dict[str, list[str]], dict[s
     """Return the tokens of each verse (BBCCCVVV), and by its id each token's verse and its position there, from 0."""
     tokens: dict[str, list[str]] = defaultdict(list)
     places: dict[str, tuple[str, int]] = {}
-    for place, row in read_table(path, delimiter="\t", quoted=False):
+    for place, row in read_table(path, "\t"):
         with reading(place):
             verse = row[verse_column].removeprefix("n")[:8]
             if len(row["text"].split()) != 1 or row["id"] in places:

@@ -246,10 +246,10 @@ def records(path: Path, columns: Sequence[str] = (), form: str = "") -> Iterator
                 raise ReplicationError(f"{place}, is no object with fields; correct it.")
             yield place, record
     elif form in TABLES:
-        yield from read_table(path, delimiter=TABLES[form], quoted=form == ".csv", names=columns)
+        yield from read_table(path, TABLES[form], columns)
     elif form == ".tab":
         types = tuple(f"{path.name}, line {number}" for number in (2, 3))  # the second of which may be empty
-        yield from (row for row in read_table(path, delimiter="\t", quoted=False) if row[0] not in types)
+        yield from (row for row in read_table(path, "\t") if row[0] not in types)
     else:
         for number, line in enumerate(text_lines(path), start=1):
             label, _, text = line.partition(" ")
