@@ -59,7 +59,7 @@ class WordVocabulary:
     unit = "word"
 
     def __init__(self, words: Sequence[str], *, split: str = "space") -> None:
-        self._split_name, self._split = split, _splitter(split)
+        self._split_name, self.split = split, _splitter(split)  # a line to its words, one for each symbol
         self._strings = [*SPECIAL, *words]
         # The special symbols are excluded, so that the string "</s>" in a text does not end the sentence.
         self._index = {word: i for i, word in enumerate(words, start=len(SPECIAL))}
@@ -85,7 +85,7 @@ class WordVocabulary:
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
         """Return the symbols of each line; unknown words become ``UNK``."""
-        return [[self._index.get(word, UNK) for word in self._split(line)] for line in lines]
+        return [[self._index.get(word, UNK) for word in self.split(line)] for line in lines]
 
     def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
         """Return the words joined by spaces."""
@@ -94,10 +94,6 @@ class WordVocabulary:
     def pieces(self, symbols: Sequence[int]) -> list[str]:
         """Return the word of each symbol."""
         return [self._strings[symbol] for symbol in symbols]
-
-    def split(self, line: str) -> list[str]:
-        """Return the words of a line, one for each symbol of :meth:`encode`."""
-        return self._split(line)
 
     def words(self, symbols: Sequence[int]) -> list[int]:
         """Return 0, 1, 2, …, because every symbol is one word."""
