@@ -89,13 +89,6 @@ class Scene(NamedTuple):
         return cls(tuple(colours), vertical, tuple(Placed(*item) for item in objects))
 
 
-class _Sprite(NamedTuple):
-    """A picture with premultiplied alpha: colour times opacity, and 255 minus opacity."""
-
-    colour: NDArray[np.uint16]  # (size, size, 3)
-    clear: NDArray[np.uint16]  # (size, size, 1)
-
-
 def rasterise(svg: str, size: int) -> Image:
     """Draw a picture: (size, size, 4) RGBA, colours not multiplied by opacity.
 
@@ -139,7 +132,7 @@ class Artwork:
 
     def __init__(self, pictures: Iterable[Picture]) -> None:
         self.pictures: Mapping[str, Picture] = {picture.code: picture for picture in pictures}
-        self._sprites: dict[tuple[str, int], _Sprite] = {}
+        self._sprites: dict[tuple[str, int], tuple[NDArray[np.uint16], NDArray[np.uint16]]] = {}
 
     @classmethod
     def load(cls, folder: Path) -> Artwork:
@@ -154,16 +147,17 @@ class Artwork:
         """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB."""
         image = _background(scene)
         for code, left, top, size in scene.objects:
-            sprite = self._sprite(code, size)
+            colour, clear = self._sprite(code, size)
             place = image[top : top + size, left : left + size]
-            place[:] = (sprite.colour + place * sprite.clear + 127) // 255
+            place[:] = (colour + place * clear + 127) // 255
         return image
 
-    def _sprite(self, code: str, size: int) -> _Sprite:
+    def _sprite(self, code: str, size: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        """Colour times opacity (size, size, 3), and 255 minus opacity (size, size, 1)."""
         if (code, size) not in self._sprites:
             pixels = rasterise(self.pictures[code].svg, size).astype(np.uint16)
             opacity = pixels[..., 3:]
-            self._sprites[code, size] = _Sprite(pixels[..., :3] * opacity, 255 - opacity)
+            self._sprites[code, size] = pixels[..., :3] * opacity, 255 - opacity
         return self._sprites[code, size]
 
 

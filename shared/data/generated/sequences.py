@@ -93,17 +93,14 @@ class Recall(Texts):
 
 
 class RecallWords(NamedTuple):
-    """The parts of the words of `recall`: keys and values, as in ``key?`` and ``key:value``, and fillers."""
+    """The parts of the words of `recall`: keys and values, as in ``key?`` and ``key:value``, and fillers.
+
+    The last letter of a made-up name shows its role: ``-o`` a key, ``-a`` a value, ``-u`` a filler.
+    """
 
     keys: list[str]
     values: list[str]
     fillers: list[str]
-
-
-def recall_words(parameters: Recall) -> RecallWords:
-    """Return made-up names, whose last letter shows their role: ``-o`` a key, ``-a`` a value, ``-u`` a filler."""
-    name = namer(_STEMS, "recall", parameters.seed)
-    return RecallWords(name(parameters.keys, "o"), name(parameters.values, "a"), name(parameters.fillers, "u"))
 
 
 def recall(parameters: Recall) -> Corpus:
@@ -116,7 +113,8 @@ def recall(parameters: Recall) -> Corpus:
     The two languages are the text and its recalls, ``repetition-mention`` pairs of word positions from 0, ascending.
     Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
     """
-    words = recall_words(parameters)
+    name = namer(_STEMS, "recall", parameters.seed)
+    words = RecallWords(name(parameters.keys, "o"), name(parameters.values, "a"), name(parameters.fillers, "u"))
 
     def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
         text, links = _write(rng.randint(wanted.low, wanted.high), parameters, words, rng)
