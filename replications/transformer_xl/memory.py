@@ -44,9 +44,12 @@ class SegmentMemory(ABC):
     def context(self, layer: int, h: Tensor, project: Callable[[Tensor], KeysValues]) -> KeysValues:
         """Keys and values (B, H, S, K) of a layer's memory and of its input h (B, T, D), which will be remembered."""
 
-    @abstractmethod
     def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
-        """``project(S)`` for the number of keys S: the vectors (H, S, K) of a layer's distances S - 1 … 0."""
+        """``project(S)`` for the number of keys S: the vectors (H, S, K) of a layer's distances S - 1 … 0.
+
+        They are projected anew for every segment, because the weights change in training.
+        """
+        return project(keys)
 
     def advance(self, symbols: int) -> None:
         """A segment of so many symbols was read by all layers: it is memory now."""
@@ -115,10 +118,6 @@ class StateMemory(SegmentMemory):
             return project(h)
         self._make_room(h.size(1))[layer] = h.detach()
         return project(torch.cat((self._held(layer).to(h.dtype), h), dim=1))
-
-    def distances(self, layer: int, keys: int, project: Callable[[int], Tensor]) -> Tensor:
-        """Project anew for every segment, because the weights change in training."""
-        return project(keys)
 
 
 class KeyValueMemory(SegmentMemory):
