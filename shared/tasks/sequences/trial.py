@@ -113,8 +113,7 @@ def _prolonged(model: Any, data: PreparedSequences, config: SequenceRun, asked: 
     """A protein of which the first amino acids are given."""
     limit = config.corpus.length
     expected = f"1 to {limit - 1} letters of amino acids, such as MKTAYIAKQR"
-    letters = tried.not_empty(asked, expected).translate(_UPPER)
-    symbols = _letters(letters, LETTERS, expected)
+    letters, symbols = _letters(asked, LETTERS, expected)
     tried.not_longer(len(symbols), limit - 1, "what the model may be given of the longest sequence")
     whole = torch.tensor([[BOS, *symbols, *[FIRST] * min(ADDED, limit - len(symbols))]])
     drawn = continued(model, whole, len(symbols))[0, len(symbols) :].tolist()
@@ -127,8 +126,8 @@ def _filled(model: Any, data: PreparedSequences, config: SequenceRun, asked: str
     """A protein with gaps."""
     limit = config.corpus.length
     expected = f"up to {limit} letters of amino acids with '{HIDDEN}' for those to be filled in, such as MKTA?IAK?R"
-    letters = tried.not_empty(asked, expected).translate(_UPPER)
-    symbols = np.array(_letters(letters, LETTERS + HIDDEN, expected), dtype=np.int64)
+    letters, encoded = _letters(asked, LETTERS + HIDDEN, expected)
+    symbols = np.array(encoded, dtype=np.int64)
     gaps = np.flatnonzero(np.array(list(letters)) == HIDDEN)
     if not len(gaps) or len(gaps) == len(letters):
         raise ReplicationError(
@@ -161,8 +160,9 @@ def _numbers(text: str, known: range, expected: str) -> list[int]:
     return numbers
 
 
-def _letters(text: str, known: str, expected: str) -> list[int]:
-    """The symbols of letters, all of them known."""
+def _letters(asked: str, known: str, expected: str) -> tuple[str, list[int]]:
+    """The capital letters that are asked for, all of them known, and their symbols."""
+    text = tried.not_empty(asked, expected).translate(_UPPER)
     if unknown := sorted({*text} - {*known}):
         raise ReplicationError(f"{unknown[0]!r} stands for no amino acid; give {expected}.")
-    return encode(text).tolist()
+    return text, encode(text).tolist()
