@@ -14,9 +14,8 @@ from rich.console import Console
 
 from shared.config import Strict, build
 from shared.data.cards import Card, GeneratedSource, MirrorSource, Raw, Sha256, Source, load_card
-from shared.data.characters import visible
 from shared.data.generated import generate
-from shared.data.opening import byte_range, listed, reading
+from shared.data.opening import byte_range, listed, reading, visible
 from shared.data.readers import read_card
 from shared.data.sources import Workspace, obtain, sha256_of
 from shared.data.splits import EQUAL, Corpus, assert_disjoint, write_corpus
@@ -197,7 +196,6 @@ def _obtain_corpus(card: Card, space: Workspace, known: Manifest | None) -> tupl
         name = _describe(source)
         if isinstance(source, GeneratedSource):
             return name, {}, generate(source.task, source.parameters)
-        assert card.reader is not None, "the card's validator sees to it"
         try:
             pins = card.pins(source)
             obtain(source, list(pins), space)

@@ -17,9 +17,8 @@ from statistics import median
 
 from shared.data.archives import stored
 from shared.data.cards import Card, FolderSource, load_card
-from shared.data.characters import visible
 from shared.data.fetch import fetch
-from shared.data.opening import picture_form, read_bytes, read_lines, reading, text_lines
+from shared.data.opening import picture_form, read_bytes, read_lines, reading, text_lines, visible
 from shared.data.photos import archives
 from shared.data.readers.texts import LABEL
 from shared.data.splits import NAMES

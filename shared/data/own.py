@@ -15,10 +15,9 @@ import yaml
 
 from shared.config import EXPONENT, MOST_SHOWN, build, check_name, load_yaml
 from shared.data.cards import Card, Draw
-from shared.data.characters import visible
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import first_row, form_of, listed, text_lines, twin_of
+from shared.data.opening import first_row, form_of, listed, text_lines, twin_of, visible
 from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError

@@ -14,8 +14,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import StringConstraints
 
-from shared.data.characters import composed
-from shared.data.opening import read_lines
+from shared.data.opening import composed, read_lines
 from shared.errors import ReplicationError
 
 SplitName = Annotated[str, StringConstraints(pattern="^(train|valid|test[a-z0-9_]*)$")]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shared.claims.rules import SCALES
-from shared.data.characters import visible
+from shared.data.opening import visible
 from shared.errors import ReplicationError, system_sentence
 from shared.pipeline.config import load_params
 

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.data.characters import composed
-from shared.data.opening import read_lines
+from shared.data.opening import composed, read_lines
 from shared.data.ragged import RaggedArray
 from shared.data.splits import EMPTY, EQUAL, NAMES, Segment, assert_disjoint, sentence, tidy, write_corpus
 from shared.data.tokenizers import PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.characters import composed
+from shared.data import opening
 from shared.data.opening import byte_range, first_of, form_of, json_lines, listed, read_table, read_text, text_lines
 from shared.data.splits import Accompanied, Corpus, Segment, SplitName, hash_of, hashed_split, plain_words
 from shared.errors import ReplicationError
@@ -367,5 +367,5 @@ def _joined(raw: Path, parts: Sequence[Part]) -> Iterator[bytes]:
                 ended = True  # it may go on in the next range
                 continue
             for line in text_lines(file, keepends=True):
-                yield ("" if ended else "\n").encode() + composed(line).encode()
+                yield ("" if ended else "\n").encode() + opening.composed(line).encode()
                 ended = line.endswith("\n")

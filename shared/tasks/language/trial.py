@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.relative import RelativeMultiHeadAttention
 from shared.claims.words import number_of
-from shared.data.characters import composed
+from shared.data.opening import composed
 from shared.data.tokenizers import EOS
 from shared.metrics.alignment import merge_pieces
 from shared.tasks import tried
