@@ -260,6 +260,5 @@ def _sentence(topic: str, first: int, fillers: int, words: DocumentWords, rng: r
     second = rng.choice([value for value in range(len(words.values)) if value != first])
     told = [rng.choice(words.values[first]), rng.choice(words.values[second])]
     told.insert(rng.randrange(3), topic)
-    places = set(rng.sample(range(fillers + 3), 3))
-    remaining = iter(told)
-    return [next(remaining) if i in places else rng.choice(words.fillers) for i in range(fillers + 3)] + [END]
+    text, _ = scattered([([word], False) for word in told], fillers + 3, words.fillers, rng)
+    return [*text, END]
