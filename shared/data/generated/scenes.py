@@ -82,12 +82,6 @@ class Scene(NamedTuple):
     vertical: bool
     objects: tuple[Placed, ...]
 
-    @classmethod
-    def parse(cls, line: str) -> Scene:
-        """Parse a scene from its JSON form."""
-        colours, vertical, objects = json.loads(line)
-        return cls(tuple(colours), vertical, tuple(Placed(*item) for item in objects))
-
 
 def rasterise(svg: str, size: int) -> Image:
     """Draw a picture: (size, size, 4) RGBA, colours not multiplied by opacity.
@@ -134,15 +128,6 @@ class Artwork:
         self.pictures: Mapping[str, Picture] = {picture.code: picture for picture in pictures}
         self._sprites: dict[tuple[str, int], tuple[NDArray[np.uint16], NDArray[np.uint16]]] = {}
 
-    @classmethod
-    def load(cls, folder: Path) -> Artwork:
-        """Load the pictures of a fetched folder.
-
-        Raises:
-            ReplicationError: the file of the pictures is missing or invalid.
-        """
-        return cls(Picture(**json.loads(line)) for line in read_lines(folder / PICTURES))
-
     def draw(self, scene: Scene) -> Image:
         """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB."""
         image = _background(scene)
@@ -183,7 +168,8 @@ class SceneSplit:
         Raises:
             ReplicationError: a file is missing, or the files differ in length.
         """
-        return cls(read_columns(folder, split, LANGUAGES), Artwork.load(folder))
+        pictures = (Picture(**json.loads(line)) for line in read_lines(folder / PICTURES))
+        return cls(read_columns(folder, split, LANGUAGES), Artwork(pictures))
 
     def __len__(self) -> int:
         return len(self.columns["scene"])
@@ -191,7 +177,10 @@ class SceneSplit:
     @cached_property
     def scenes(self) -> list[Scene]:
         """Return the description of a scene."""
-        return [Scene.parse(line) for line in self.columns["scene"]]
+        return [
+            Scene(tuple(colours), vertical, tuple(Placed(*item) for item in objects))
+            for colours, vertical, objects in self._parsed("scene")
+        ]
 
     @cached_property
     def captions(self) -> list[list[Caption]]:
