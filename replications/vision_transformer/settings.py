@@ -38,12 +38,10 @@ class ModelConfig(TransformerSizes):
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> ModelConfig:
-        for name, size, part, of in (
-            ("side", self.side, "patch", self.patch),
-            ("features", self.features, "groups", self.groups),
-        ):
-            if size % of:
-                raise ValueError(f"{name} ({size}) must be a multiple of {part} ({of})")
+        if self.side % self.patch:
+            raise ValueError(f"side ({self.side}) must be a multiple of patch ({self.patch})")
+        if self.features % self.groups:
+            raise ValueError(f"features ({self.features}) must be a multiple of groups ({self.groups})")
         return self
 
 
