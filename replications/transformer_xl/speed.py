@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from replications.transformer_xl.settings import SpeedConfig
-from shared.decoding.protocol import LanguageModel, Reach
+from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
+from shared.tasks.batches import device_of
 from shared.tasks.language.corpus import PreparedLanguage
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
 from shared.tasks.language.streams import LanguageBatch, Stream
@@ -95,16 +96,14 @@ class EvaluationSpeed(NetworkStudy):
         return metrics
 
 
-def passes(
-    keeping: nn.Module, vanilla: nn.Module, stream: Stream, length: int, evaluation: LanguageEvaluation
-) -> dict[str, Pass]:
+def passes(keeping: Any, vanilla: Any, stream: Stream, length: int, evaluation: LanguageEvaluation) -> dict[str, Pass]:
     """One in each way, ``reuse`` and ``sliding``, with an attention length of A symbols.
 
     The pass of ``reuse`` begins with a full memory and reads at least A symbols of each column, so that it includes the
     operations that move the memory only now and then.
 
     Args:
-        keeping: a :class:`LanguageModel` in evaluation mode, which keeps states.
+        keeping: a :class:`shared.decoding.protocol.LanguageModel` in evaluation mode, which keeps states.
         vanilla: another, which reads windows.
         stream: what is scored.
         length: A.
@@ -113,16 +112,15 @@ def passes(
     Raises:
         ReplicationError: the stream is too short.
     """
-    keeper, reader = cast(LanguageModel, keeping), cast(LanguageModel, vanilla)
-    device = next(keeping.parameters()).device
+    device = device_of(keeping)
     columns, segment = evaluation.columns, evaluation.length
-    memory = keeper.memory(columns, Reach(length, same_length=True, clamp=evaluation.reach.clamp))
+    memory = keeping.memory(columns, Reach(length, same_length=True, clamp=evaluation.reach.clamp))
 
     def reuse(batch: LanguageBatch) -> Tensor:
-        return keeper(batch.inputs, batch.targets, memory)
+        return keeping(batch.inputs, batch.targets, memory)
 
     def sliding(batch: LanguageBatch) -> Tensor:
-        return -reader.next_log_probs(batch.inputs).gather(1, batch.targets[:, -1:])
+        return -vanilla.next_log_probs(batch.inputs).gather(1, batch.targets[:, -1:])
 
     enough = -(-length // segment)
     segments = stream.evaluation_batches(columns=columns, length=segment, warm_up=enough * segment)
