@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from shared.reports.curves import LearningCurves, StudyLines, StudyPanel, draw_curves, ends
 from shared.reports.document import Figure, extremes
-from shared.reports.exhibits import OfVariant, OfVariants, Results
+from shared.reports.exhibits import OfVariant, OfVariants, Results, examples_with
 from shared.reports.figures import COLOURS, drawing
 from shared.tasks.examples import kept_of
 from shared.tasks.sets.report import CURVES
@@ -60,9 +60,8 @@ class BySize(OfVariants):
             points: dict[float, list[float]] = defaultdict(list)
             for examples in run.examples.values():
                 by_size: dict[float, list[float]] = defaultdict(list)
-                for each in examples:
-                    if each["split"] == "test":
-                        by_size[each["elements"]].append(each[self.entry])
+                for each in examples_with(examples, self.entry):
+                    by_size[each["elements"]].append(each[self.entry])
                 for size, values in by_size.items():
                     points[size].append(float(np.mean(values)))
             curves.append(dict(points))
