@@ -42,11 +42,8 @@ def build_model(config: settings.ModelConfig, vocabulary: int, causal: bool) -> 
 
 
 def _hashed(rounds: int, config: ScalingConfig) -> CausalAttention:
-    return CausalAttention(
-        LSHSelfAttention(
-            width=config.width, buckets=config.buckets, chunk=config.chunk, rounds=rounds, **head_sizes(config)
-        )
-    )
+    sizes = {"width": config.width, "buckets": config.buckets, "chunk": config.chunk, **head_sizes(config)}
+    return CausalAttention(LSHSelfAttention(rounds=rounds, **sizes))
 
 
 LAYERS: Layers = {
