@@ -17,12 +17,10 @@ Shape letters: K width of queries and keys, P projections.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import hyp0f1, hyp1f1
 
+from replications.performer.draws import Values
 from shared.attention.favor import Estimator, Norms
-
-Values = NDArray[np.float64]
 
 
 def expected_kernel(x: Values, y: Values, *, estimator: Estimator = "positive", norms: Norms = "chi") -> Values:
