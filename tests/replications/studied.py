@@ -11,6 +11,10 @@ SECTION = {"layers": 2, "heads": 2, "width": 8, "hidden": 12, "buckets": 4, "chu
 """Of a model, without what the studies add."""
 
 
+NETWORK = build_model, ModelConfig
+"""What a study is given to build its networks."""
+
+
 def build_studied(section, vocabulary, causal):
     """The network of a ``model`` section."""
     return build_model(build(ModelConfig, section, where="the model section"), vocabulary, causal)

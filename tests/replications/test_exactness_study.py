@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from replications.linear_transformer import exactness
-from replications.linear_transformer.replication import build_model
-from replications.linear_transformer.settings import ModelConfig
-from tests.replications.studied import SECTION, build_studied, measured
+from tests.replications.studied import NETWORK, SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "exactness", "symbols": 7, "length": 10, "lengths": [64, 192], "draws": 2}
 H, C = SECTION["heads"], SECTION["width"] // SECTION["heads"]
@@ -22,7 +20,7 @@ def network(length=9):
 
 
 def evaluate(**changes):
-    return measured(exactness.Exactness(build_model, ModelConfig), SMALL | changes)
+    return measured(exactness.Exactness(*NETWORK), SMALL | changes)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from replications.linear_transformer import generation
-from replications.linear_transformer.replication import build_model
-from replications.linear_transformer.settings import SUBJECTS, GenerationConfig, ModelConfig
-from tests.replications.studied import SECTION, build_studied, measured
+from replications.linear_transformer.settings import SUBJECTS, GenerationConfig
+from tests.replications.studied import NETWORK, SECTION, build_studied, measured
 
 SMALL = SECTION | {"study": "generation", "length": 12, "symbols": 7, "batch": 3, "places": 2, "repeats": 1}
 
@@ -135,7 +134,7 @@ def test_what_times_become():
 
 def test_times_of_the_study_are_those_of_its_clock():
     clock = count()  # every look at it is a second later
-    study = generation.Generation(build_model, ModelConfig, clock=lambda: float(next(clock)))
+    study = generation.Generation(*NETWORK, clock=lambda: float(next(clock)))
     metrics = measured(study, SMALL)
     assert metrics["linear.seconds_b1"] == 2  # a look before and after each of two spans
     assert metrics["speedup_over_softmax@3"] == 6  # where the one symbol that is timed stands for six
