@@ -132,8 +132,7 @@ def members_of(archive: Path) -> Iterator[Member]:
         with tarfile.open(archive) as tar:
             for each in tar:
                 if not each.isdir():
-                    name = each.name.removeprefix("./")
-                    yield Member(name, each.size, each.isreg(), partial(tar.extractfile, each))
+                    yield Member(each.name.removeprefix("./"), each.size, each.isreg(), partial(tar.extractfile, each))
             # The checksum of a compressed stream is verified only when its end is read.
             while tar.fileobj and tar.fileobj.read(_CHUNK):
                 pass

@@ -273,8 +273,7 @@ class Card(Strict):
     @property
     def fingerprint(self) -> str:
         """Return a sha256 over all fields that determine the data; descriptions can change without a new fetch."""
-        parts = {"id", "languages", "raw", "reader", "splits", "files"}
-        content = self.model_dump(mode="json", include=parts)
+        content = self.model_dump(mode="json", include={"id", "languages", "raw", "reader", "splits", "files"})
         content["splits"] = list(self.splits)
         content["languages"] = list(self.languages)
         if self.draw is not None:

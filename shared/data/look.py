@@ -69,8 +69,7 @@ def _described(dataset: str, root: Path) -> Iterator[str]:
                 forms[picture_form(content)] += 1
             except ValueError:
                 forms[f"no picture ({member})"] += 1
-        copies = forms.total() - len(hashes)
-        yield f"{archive.name}: {forms.total():,} files, {copies:,} copies; {_most(forms)}"
+        yield f"{archive.name}: {forms.total():,} files, {forms.total() - len(hashes):,} copies; {_most(forms)}"
     yield from (f"left out: {reason}" for reason in manifest.reasons())
 
 

@@ -102,8 +102,7 @@ def write_summary(folder: Path, corpus: Strict, summary: Mapping[str, object]) -
         What was written.
     """
     whole = {**summary, _SETTINGS: corpus.model_dump(mode="json")}
-    text = json.dumps(whole, indent=1, ensure_ascii=False)
-    (folder / SUMMARY).write_text(text, encoding="utf-8")
+    (folder / SUMMARY).write_text(json.dumps(whole, indent=1, ensure_ascii=False), encoding="utf-8")
     return whole
 
 

@@ -71,8 +71,7 @@ def test_a_data_set_arrives_whole_verified_and_without_leaks(root, mirror):
     assert (root / "toy/train.en").read_text() == RAW["train.en"].removesuffix(LEAK)
     assert manifest.raw == {name: sha256(text) for name, text in RAW.items()}
     assert verify("toy", root=root) == manifest
-    stored = json.loads((root / "toy" / MANIFEST).read_text())
-    assert stored == json.loads(manifest.model_dump_json())
+    assert json.loads((root / "toy" / MANIFEST).read_text()) == json.loads(manifest.model_dump_json())
     assert names(root / "toy") == sorted([*manifest.files, MANIFEST])
     assert names(root) == [".locks", "toy", "toy.yaml"]
 
@@ -163,13 +162,11 @@ def test_wrong_raw_data_is_refused_with_how_to_accept_it(root, mirror):
     raw["val.fr"]["also_accepted"] = [sha256(OTHER)]
     # Its 'files' are of the pinned version, so they are not compared.
     write_card(root, raw=raw, files={"valid.fr": "0" * 64})
-    manifest = fetch("toy", root=root, mirror=mirror)
-    assert manifest.raw["val.fr"] == sha256(OTHER)
+    assert fetch("toy", root=root, mirror=mirror).raw["val.fr"] == sha256(OTHER)
 
 
 def test_without_a_published_hash_the_first_one_must_stay_the_same(root, mirror):
-    raw = {name: {"sha256": None, "unverified": "never published"} for name in RAW}
-    write_card(root, raw=raw, files={})
+    write_card(root, raw={name: {"sha256": None, "unverified": "never published"} for name in RAW}, files={})
     first = fetch("toy", root=root, mirror=mirror)
     (root / "toy/train.en").unlink()
     (mirror / "toy/val.fr").write_text(OTHER)

@@ -191,8 +191,7 @@ def test_a_hostile_archive_is_refused_and_writes_nothing_elsewhere(members, kind
     with folder() as raw:
         (raw / "room/into").mkdir(parents=True)
         archive(raw / f"a.{kind}", [*members[:place], *more, *members[place:]])
-        said = r"^a\.\w+ |^a\.\w+: |^x\.gz "
-        assert_refused(said, extract, raw / f"a.{kind}", wanted, raw / "room/into", limit=250)
+        assert_refused(r"^a\.\w+ |^a\.\w+: |^x\.gz ", extract, raw / f"a.{kind}", wanted, raw / "room/into", limit=250)
         assert {path.name for path in raw.iterdir()} == {"room", f"a.{kind}"}
         assert [path.name for path in (raw / "room").iterdir()] == ["into"]
 

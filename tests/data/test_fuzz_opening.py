@@ -24,8 +24,7 @@ def test_lines_end_as_they_do_on_any_machine_and_nowhere_else(file, suffix):
         path = raw / f"a{suffix}"
         path.write_bytes(packed(content, path))
         assert list(text_lines(path)) == lines
-        ended = content.endswith((b"\n", b"\r"))
-        assert read_text(path) == "\n".join(lines) + "\n" * (bool(lines) and ended)
+        assert read_text(path) == "\n".join(lines) + "\n" * (bool(lines) and content.endswith((b"\n", b"\r")))
 
 
 @EXAMPLES
@@ -118,8 +117,7 @@ def test_each_line_of_json_is_a_value(values, suffix, data):
 @EXAMPLES
 @given(st.lists(VALUES, max_size=3), WRONG, st.lists(VALUES, max_size=2), st.data())
 def test_what_is_no_json_is_said_with_its_line(before, wrong, after, data):
-    lines = [*map(json.dumps, before), wrong, *map(json.dumps, after), "1"]
-    content, _ = data.draw(texts(lines))
+    content, _ = data.draw(texts([*map(json.dumps, before), wrong, *map(json.dumps, after), "1"]))
     with folder() as raw:
         (raw / "a").write_bytes(content)
         assert re.match(rf"a, line {len(before) + 1}\b", sentence_of(list, json_lines(raw / "a")))
@@ -172,8 +170,7 @@ def test_a_table_has_the_fields_that_are_in_it(table):
 @given(tables(), st.data())
 def test_a_broken_row_is_said_with_its_line(table, data):
     _, delimiter, head, rows, lines = table
-    places = [line for line, _ in rows] + [len(lines) + 1]
-    place = data.draw(st.sampled_from(places))
+    place = data.draw(st.sampled_from([line for line, _ in rows] + [len(lines) + 1]))
     plain = [*"a" * len(head)]
     wrong = [plain[1:], [*plain, "a"], [*plain, ""]]
     if not any("\n" in field for field in head):

@@ -65,12 +65,10 @@ def test_parallel_texts_stay_beside_each_other(pairs, data):
         pairs = [(one.strip(), other.strip()) for one, other in pairs]
         kept = [pair for pair in pairs if all(pair) or not skip]
         assert [segment.texts for segment in found] == [(other, one) for one, other in kept]
-        every = {"valid_every": 2, "parts": options["parts"]}
-        found = read_all("parallel", raw, ["a", "b"], every)
+        found = read_all("parallel", raw, ["a", "b"], {"valid_every": 2, "parts": options["parts"]})
         assert [segment.texts for segment in found["valid"]] == pairs[1::2]
         assert [segment.texts for segment in found["train"]] == pairs[::2]
-        short = whole(data.draw, [*(one for one, _ in pairs), "more"])
-        (raw / "more").write_bytes(short)
+        (raw / "more").write_bytes(whole(data.draw, [*(one for one, _ in pairs), "more"]))
         options["parts"]["train"][0]["a"] = "more"
         assert "do not have equally many segments" in sentence_of(read_all, "parallel", raw, ["a", "b"], options)
 
@@ -103,8 +101,7 @@ def test_labelled_texts_keep_their_class(rows, form, data):
             rows = sorted(rows, key=lambda row: row[0])
         elif form == "tab":
             flags = draw(st.sampled_from(["class\t", "\tclass", "", "\t"]))
-            lines = ["label\ttext", "d\tstring", flags, *("\t".join(row) for row in rows)]
-            path.write_bytes(whole(draw, lines))
+            path.write_bytes(whole(draw, ["label\ttext", "d\tstring", flags, *("\t".join(row) for row in rows)]))
         elif form == "txt":
             rows = [(label.replace(" ", "_"), text) for label, text in rows]
             path.write_bytes(whole(draw, [" ".join(row) for row in rows]))
@@ -192,8 +189,7 @@ def fasta(entries, draw):
 def test_proteins_are_their_letters_however_they_are_wrapped(entries, data):
     with odd.folder() as raw:
         (raw / "a").write_bytes(whole(data.draw, fasta(entries, data.draw)))
-        languages = ["sequence", "name", "organism", "database"]
-        found = read_all("fasta", raw, languages, FASTA)
+        found = read_all("fasta", raw, ["sequence", "name", "organism", "database"], FASTA)
         once = {entry[0]: entry for entry in reversed(entries)}
         full = {"sp": "Swiss-Prot", "tr": "TrEMBL"}
         expected = Counter((*entry[:3], full[entry[3]]) for entry in once.values())
@@ -211,8 +207,7 @@ NO_RESIDUES = ["MA-C", "MAC*", "M A", "MJ", "MÄ", "ﬁ", "ſA", "1 MAC", ">sp|x
 @given(ENTRIES, st.sampled_from(NO_RESIDUES), st.data())
 def test_what_stands_for_no_amino_acid_is_said_with_its_line(entries, wrong, data):
     lines = fasta(entries, data.draw)
-    places = [0] + [place for place, line in enumerate(lines, 1) if line and line[0] != ">"]
-    place = data.draw(st.sampled_from(places))
+    place = data.draw(st.sampled_from([0] + [place for place, line in enumerate(lines, 1) if line and line[0] != ">"]))
     with odd.folder() as raw:
         (raw / "a").write_bytes(whole(data.draw, [*lines[:place], wrong, *lines[place:]]))
         assert_refused(rf"^a\b.*\bline {place + 1} ", read_all, "fasta", raw, ["sequence"], FASTA)
@@ -232,14 +227,12 @@ def test_trees_of_a_treebank_are_those_of_its_files(trees, data):
         (raw / "wsj/00").mkdir(parents=True)
         for name in ("b.MRG", "a.mrg"):
             spread = [data.draw(st.sampled_from([text, text.replace(" ", "\n  "), f"\n\n{text}"])) for text in texts_of]
-            lines = "\n".join(spread).split("\n")
-            (raw / "wsj/00" / name).write_bytes(whole(data.draw, lines))
+            (raw / "wsj/00" / name).write_bytes(whole(data.draw, "\n".join(spread).split("\n")))
         (raw / "wsj/00" / data.draw(odd.HIDDEN)).touch()
         (raw / "wsj/00/readme.txt").write_text("(")
         options = {"folder": "wsj", "sections": {"train": ["00"]}}
         found = read_all("treebank", raw, ["words", "tree"], options)["train"]
-        expected = [linearised(text)[0] for text in texts_of]
-        assert [segment.texts for segment in found] == expected * 2
+        assert [segment.texts for segment in found] == [linearised(text)[0] for text in texts_of] * 2
         keys = [f"00/{name}:{i}" for name in ("a.mrg", "b.MRG") for i in range(len(trees))]
         assert [segment.key for segment in found] == keys
         wrong = data.draw(st.sampled_from(ODD_BRACKETS))
@@ -425,8 +418,7 @@ def test_scenes_are_those_of_their_files_however_these_are_written(begin, broken
             path.write_text(begin + path.read_text() + "\n\n", "utf-8", newline="")
         assert read_all("scenes", raw, *arguments[1:]) == expected
         contents = NO_DRAWING if "svg" in broken else ["{", "[3]", '{"a": 1}', "", "[{}]", "NaN"]
-        wrong = data.draw(st.sampled_from(contents))
-        (raw / broken).write_text(wrong, "utf-8", errors="surrogateescape")
+        (raw / broken).write_text(data.draw(st.sampled_from(contents)), "utf-8", errors="surrogateescape")
         assert re.match(rf"{broken}|1F400|names\.json or", sentence_of(read_all, "scenes", raw, *arguments[1:]))
 
 

@@ -93,8 +93,7 @@ def _drawn(parameters: Sets, draw: Callable[[Generator, int], tuple[Floats, Floa
         rng = np.random.default_rng([parameters.seed, *split.encode()])
         sets = (draw(rng, int(rng.integers(*parameters.sizes, endpoint=True))) for _ in range(count))
         elements, targets = zip(*sets, strict=True)
-        sizes = np.array([*map(len, elements)])
-        files[f"{split}.npz"] = _packed(np.concatenate(elements), sizes, np.stack(targets))
+        files[f"{split}.npz"] = _packed(np.concatenate(elements), np.array([*map(len, elements)]), np.stack(targets))
     return Accompanied({}, files)
 
 

@@ -79,8 +79,7 @@ def read_parallel(raw: Path, languages: Sequence[str], options: ParallelOptions)
             names, number = [part[language] for language in languages], 0
             try:
                 for texts in zip(*(_sentences(raw / part[each], each, options) for each in languages), strict=True):
-                    complete = all(texts) or not options.skip_incomplete
-                    yield Segment(texts) if complete else "a text is empty"
+                    yield Segment(texts) if all(texts) or not options.skip_incomplete else "a text is empty"
                     number += 1
             except ValueError:
                 raise ReplicationError(

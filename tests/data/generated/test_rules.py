@@ -164,8 +164,7 @@ def check_recalls(parameters, corpus):
         own = [place - earlier for place, earlier in found]
         assert all(shortest <= distance <= longest + late for distance in own)
         # What was not asked for had no room.
-        room = len(text.split()) - longest - late
-        assert all(place >= room for place in waiting.values())
+        assert all(place >= len(text.split()) - longest - late for place in waiting.values())
 
 
 # Tally

@@ -109,8 +109,7 @@ def test_nothing_is_drawn_outside_the_boxes_and_they_are_tight(made):
     for scene, boxes in zip(split.scenes, split.boxes, strict=True):
         plain = split.artwork.draw(scene._replace(objects=()))
         for placed, (left, top, right, bottom) in zip(scene.objects, boxes, strict=True):
-            alone = split.artwork.draw(scene._replace(objects=(placed,)))
-            drawn = (alone != plain).any(axis=2)
+            drawn = (split.artwork.draw(scene._replace(objects=(placed,))) != plain).any(axis=2)
             rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
             gaps = [columns[0] - left, rows[0] - top, right - 1 - columns[-1], bottom - 1 - rows[-1]]
             # A unit of the artwork has at most 96 / 72 pixels, and both ends were rounded outwards.
@@ -150,10 +149,8 @@ def test_the_seed_alone_decides(raw):
 
 
 def test_a_box_is_measured_outwards_and_something_must_be_drawn():
-    rectangle = '<rect x="10.5" y="20" width="30" height="7.2" fill="red"/>'
-    assert extent(SVG.format(rectangle)) == (10, 20, 41, 28)
-    placed = Placed("1F400", left=100, top=50, size=36)
-    assert scenes.box_of(placed, (10, 21, 41, 28)) == (105, 60, 121, 64)
+    assert extent(SVG.format('<rect x="10.5" y="20" width="30" height="7.2" fill="red"/>')) == (10, 20, 41, 28)
+    assert scenes.box_of(Placed("1F400", left=100, top=50, size=36), (10, 21, 41, 28)) == (105, 60, 121, 64)
     with pytest.raises(ValueError, match="draws nothing"):
         extent(SVG.format(""))
 
