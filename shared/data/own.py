@@ -171,9 +171,9 @@ def _form(paths: Sequence[Path], folder: Path, kind: str, columns: Sequence[str]
     check_name(kind, ROLES, "there is no kind of task")
     folders, roles = [path for path in paths if path.is_dir()], ROLES[kind]
     inside = [path for each in folders for path in listed(each) if kind == "captioning"]
-    tables = [path for path in (*paths, *inside) if form_of(path) in TABULAR and path.is_file()]
+    tables = [path for path in dict.fromkeys((*paths, *inside)) if form_of(path) in TABULAR and path.is_file()]
     names = [_inside(path, folder) for path in paths]
-    options = _columns(tables[0], roles, columns) if tables and roles else {}
+    options = _columns(tables[0], roles, columns) if tables and roles and (folders or len(paths) == 1) else {}
     languages = {role: f"{role}, of {' and '.join(names)}" for role in roles}
     match kind, len(paths), len(tables), len(folders):
         case ("translation", 1, 1, 0) | ("translation", 2, 0, 0):
