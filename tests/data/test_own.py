@@ -107,7 +107,10 @@ def test_pictures_of_a_folder_keep_their_names_and_copies_are_in_one_split(tmp_p
     (tmp_path / "photos/table.csv").write_text(table(quoted, ",", ("file", "said")), encoding="utf-8")
     (tmp_path / "data").mkdir()
     columns = ["file", "said"]
-    new_card("mine", [tmp_path / "photos"], columns=columns, percent=(20, 20), root=tmp_path / "data")
+    (tmp_path / "pictures.tar").write_bytes(b"another")
+    files = [tmp_path / name for name in ("photos", "photos/table.csv", "pictures.tar")]
+    new_card("mine", files, columns=columns, percent=(20, 20), root=tmp_path / "data")
+    assert (tmp_path / "pictures.tar").read_bytes() == b"another"
     home = {}
     for split in SPLITS:
         names, captions = ((tmp_path / f"data/mine/{split}.{each}").read_text("utf-8").split("\n")[:-1]

@@ -74,7 +74,7 @@ def read_photos(raw: Path, languages: Sequence[str], options: PhotosOptions) -> 
     path = first_of(raw, options.captions)
     with reading(path.name):
         described, places = (_karpathy(path), {}) if form_of(path) == ".json" else _listed(path, raw, options)
-    packed = archives(raw) if options.pictures is None else [_packed(raw / options.pictures, raw / "pictures.tar")]
+    packed = archives(raw) if options.pictures is None else [_packed(raw / options.pictures, raw)]
     found = Photos(packed)
     found.check({photo: places.get(photo, path.name) for photos in described.values() for photo in photos})
     corpus: dict[str, list[Segment | str]] = {split: [] for split in described}
@@ -114,9 +114,12 @@ def _listed(path: Path, raw: Path, options: PhotosOptions) -> tuple[_Described, 
     return chosen, places
 
 
-def _packed(folder: Path, target: Path) -> Path:
-    """Pack the pictures of a folder: all its files but tables and those whose names begin with a dot."""
-    with tarfile.open(target, "w") as tar:
+def _packed(folder: Path, raw: Path) -> Path:
+    """Pack the pictures of a folder: all its files but tables and those whose names begin with a dot.
+
+    The archive lies in a folder of its own: a raw file of its name may be a link to a file of the user's.
+    """
+    with tarfile.open(target := Path(tempfile.mkdtemp(dir=raw), "pictures.tar"), "w") as tar:
         for path in listed(folder, "**/*"):
             if path.is_file() and form_of(path) not in TABULAR:
                 member = tarfile.TarInfo(path.relative_to(folder).as_posix())
