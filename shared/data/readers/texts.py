@@ -341,13 +341,16 @@ def read_running_text(raw: Path, languages: Sequence[str], options: RunningTextO
 
 
 def _cut(folder: Path, percent: Mapping[Literal["valid", "test"], int], name: str) -> None:
-    """Cut a text in three, each time after the first line end behind the place, or else after the first space."""
+    """Cut a text in three, each time after the first line end behind the place, or else after the first space.
+
+    What ends the text, or the split, is not behind the place: a text of one line has an end, too.
+    """
     text = read_text(folder / "train.text")
-    begins = []
-    for share in (percent["valid"] + percent["test"], percent["test"]):
-        place = len(text) * (100 - share) // 100
-        begins.append(next((text.find(mark, place) + 1 for mark in "\n " if text.find(mark, place) >= 0), place))
-    for split, begin, end in zip(("train", "valid", "test"), (0, *begins), (*begins, None), strict=True):
+    begins = [len(text)]  # from the end
+    for share in (percent["test"], percent["valid"] + percent["test"]):
+        place, end = len(text) * (100 - share) // 100, len(text[: begins[0]].rstrip())
+        begins.insert(0, next((at + 1 for mark in "\n " if (at := text.find(mark, place, end)) >= 0), place))
+    for split, (begin, end) in zip(("train", "valid", "test"), pairwise((0, *begins)), strict=True):
         (folder / f"{split}.text").write_text(text[begin:end], encoding="utf-8", newline="\n")
         if not text[begin:end].strip():
             raise ReplicationError(
