@@ -134,13 +134,13 @@ def _kind(paths: Sequence[Path], columns: Sequence[str]) -> str:
     form = form_of(paths[0])
     if form in FASTA:
         return "sequences"
-    lines = text_lines(paths[0]) if len(paths) == 1 and form not in TABULAR else ()
-    begin = next((line for line in lines if not line.startswith("#")), "")  # CoNLL-U has comments
-    if re.match(r"\S[^\t]*\t|__label__|[>\[{]|<([?!]|html\b)", begin, re.IGNORECASE):
-        raise ReplicationError(
-            f"{paths[0].name}: it begins like a table, fastText, XML, HTML, JSON or FASTA; give the file a "
-            f"name that ends in {', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
-        )
+    for path in (path for path in paths if form_of(path) not in (*TABULAR, *[".sgm", ".xml"] * (len(paths) == 2))):
+        begin = next((line for line in text_lines(path) if re.match(r"\s*[^\s#]", line)), "")  # CoNLL-U has comments
+        if re.match(r"\s*(\S[^\t\0]*\t|__label__|[>\[{]|<([?!]|html\b))", begin, re.IGNORECASE):
+            raise ReplicationError(
+                f"{path.name}: it begins like a table, fastText, XML, HTML, JSON or FASTA; give the file a "
+                f"name that ends in {', '.join((*TABULAR, *FASTA))}, or say by --kind what it is."
+            )
     if len(paths) > 1 or form not in TABULAR:
         return "translation" if len(paths) == 2 else "language"
     first = _first_row(paths[0])

@@ -178,6 +178,8 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ({"p.csv": table(PAIRS, ",", ("a", "a"))}, {"columns": ["a", "a"]}, "is a . a; give each column a name"),
     ({"p.csv": "a\rb,c\n"}, {"columns": SIDES}, r"line 1 is no row \(new-line character seen in unquoted field\); co"),
     ({"p.csv": "image,caption\n", "p.zip": "PK"}, {}, "not files for translation; give"),
+    ({"p": "\n>x\nMA\n" * 99}, {}, "p: it begins like .* FASTA"),
+    ({"a.json": "[1]\n" * 99, "b.json": "[1]\n" * 99}, {}, "a.json: it begins like .* JSON"),
     ({"p.tsv": "a\tb\r" * 99 + "\n"}, {}, r"may be .* data \(.{100}…\); say"),
 ])  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
