@@ -95,9 +95,9 @@ def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterato
         for number, line in enumerate(itertools.chain(begin, file), start=1):
             try:
                 # Where characters have two or four bytes, a zero stands before or behind a line end; an archive is
-                # filled up with zeros.
-                if number < 3 and (
-                    b"\0" in (line[:1], line.rstrip(b"\r\n")[-1:] if number == 1 else b"") or b"\0\0\0\0" in line
+                # filled up with zeros, as is a file that was not yet written when its machine stopped.
+                if b"\0\0\0\0" in line or (
+                    number < 3 and b"\0" in (line[:1], line.rstrip(b"\r\n")[-1:] if number == 1 else b"")
                 ):
                     raise UnicodeDecodeError("utf-8", b"\0", 0, 1, "another width")
                 text = str(line, "utf-8").lstrip("\ufeff")
