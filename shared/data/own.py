@@ -208,7 +208,9 @@ def _columns(path: Path, roles: Sequence[str], given: Sequence[str]) -> dict[str
     has_names = form_of(path) == ".jsonl" or {*(given or roles)} <= {*first}
     seen = ["".join(filter(str.isprintable, field)).strip(' "') for field in first]
     words = all(re.fullmatch(r"\w+", field) for field in seen)
-    if not has_names and ({*given} & {*seen} or (not given and (words or _is_rare(path, roles, first)))):
+    # Who names the roles answers what is said below: then line 1 is data, if it has them in another case.
+    known = {*map(str.casefold, given)} & {*(seen if [*given] == [*roles] else map(str.casefold, seen))}
+    if not has_names and (known or (not given and (words or _is_rare(path, roles, first)))):
         raise ReplicationError(
             f"{path.name}: line 1 may be the names of columns or data ({_begin(first)}); say '--columns' and the "
             f"names there of {' and '.join(roles)}, or '--columns {' '.join(roles)}' if they are data."

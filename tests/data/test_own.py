@@ -181,6 +181,7 @@ def test_families_of_any_fasta_stay_together(tmp_path, capsys):
     ({"p": "\n>x\nMA\n" * 99}, {}, "p: it begins like .* FASTA"),
     ({"a.json": "[1]\n" * 99, "b.json": "[1]\n" * 99}, {}, "a.json: it begins like .* JSON"),
     ({"b": "a line\n" * 20 + "\0" * 9}, {}, "b is not UTF-8 text: line 21 has the byte 0x00"),
+    ({"p.csv": "Text,Kind\na b,c\n"}, {"columns": ["kind", "text"], "kind": "classification"}, "may be the names of"),
     ({"p.tsv": "a\tb\r" * 99 + "\n"}, {}, r"may be .* data \(.{100}…\); say"),
 ])  # fmt: skip
 def test_what_cannot_be_read_leaves_no_card(tmp_path, files, options, sentence):
