@@ -39,7 +39,10 @@ def sgml(lines, draw):
     """Segments of SGML, with what stands between them in such files."""
     escaped = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
     begin = draw(st.sampled_from(["<seg>", '<seg id="1">', "<SEG ID=1>", "<seg\tid='é'>"]))
-    between = draw(st.sampled_from(["", "<p>", "<title>no</title>", "<segment>no</segment>", "a > b"]))
+    if draw(st.booleans()):
+        escaped = ["<![CDATA[{}]]>".format(line.replace("]]>", "]]]]><![CDATA[>")) for line in lines]
+    between = ["", "<p>", "<title>no</title>", "<segment>no</segment>", "a > b", "<!-- <seg>no</seg>\n-->"]
+    between = draw(st.sampled_from(between))
     space = draw(st.sampled_from(["", " ", "\t"]))
     return "<doc>\n" + "".join(f"{begin}{space}{line}{space}</seg>{between}\n" for line in escaped) + "</doc>\n"
 

@@ -78,6 +78,7 @@ TABLE = [
     ("treebank", {}, {"wsj/00/w.mrg": b"( (S\n\xff"}, None, r"^wsj/00/w\.mrg is not UTF-8 text: line 2"),
     ("treebank", {"sections": {"train": ["07"]}}, {}, None, r"wsj/07 holds no \.mrg file"),
     ("parallel", {}, {"valid.en.sgm": b"<doc>\n<seg>a</seg>\n<seg>b\n<seg>c</seg>"}, None, "in line 3 has no end"),
+    ("parallel", {}, {"valid.en.sgm": b"<doc>\n<!--\n<seg>a</seg> -->"}, None, r"valid\.en\.sgm: it has no <seg>;"),
     ("fasta", {}, {"a": ENTRY.format("ACGTU" * 50).encode()}, None, "a has the letters .* of DNA or RNA; give"),
     ("fasta", {}, {"a": ENTRY.format("ACGTACGTACGTACGTACGTR" * 9).encode()}, None, "letters .* of DNA or RNA; give"),
     ("photos", {"captions": ["c"]}, {"c": "image,caption\n\uff10.jpg,a\n".encode()}, None,

@@ -27,6 +27,7 @@ TABULAR = (*TABLES, ".jsonl")
 _TEXTS = "*/*.[tT][xX][tT]"
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
+_COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)  # or what has no markup
 _OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
 _SEGMENT = re.compile(r"<seg\b[^>]*>((?:(?!<seg\b).)*?)</seg>", re.DOTALL | re.IGNORECASE)
 # The files of IWSLT have lines with metadata between the sentences; title and description are translated too.
@@ -106,12 +107,13 @@ def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[
         for place, record in records(path, options.columns):
             yield text_of(record, options.fields.get(language, language), place).strip()
     elif form_of(path) in {".sgm", ".xml"}:
-        text = read_text(path)
-        for opened in _OPENED.finditer(text):
-            found = _SEGMENT.match(text, opened.start())
+        text = _COMMENT.sub(lambda found: html.escape(found[1] or "") or "\n" * found[0].count("\n"), read_text(path))
+        for begin in [each.start() for each in _OPENED.finditer(text)] or [len(text)]:
+            found = _SEGMENT.match(text, begin)
             if found is None:
-                line = text.count("\n", 0, opened.start()) + 1
-                raise ReplicationError(f"{path.name}: the segment that begins in line {line} has no end; correct it.")
+                line = text.count("\n", 0, begin) + 1
+                said = f"the segment that begins in line {line} has no end" if begin < len(text) else "it has no <seg>"
+                raise ReplicationError(f"{path.name}: {said}; correct it.")
             yield html.unescape(found[1]).strip()
     elif ".tags" in path.suffixes:
         sentences = (line for line in text_lines(path) if not _NOTE.match(line))
