@@ -307,7 +307,7 @@ def read_picture(content: bytes) -> NDArray[np.uint8]:
                 raise ValueError("it has values that are no numbers")
             bits = {"F": (1.0, 255.0, 65_535.0), "I": (255.0, 65_535.0)}.get(picture.mode, (65_535.0,))
             most = next((limit for limit in bits if values.max() <= limit), float(values.max()))
-            clear = values == picture.info.get("transparency", -1)
+            clear = values == picture.info.get("transparency", math.nan)
             grey = np.where(clear, 255, np.rint(values.clip(min=0) * (255 / most)))
             picture = Image.fromarray(grey.astype(np.uint8))
         if picture.has_transparency_data:

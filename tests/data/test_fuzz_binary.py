@@ -119,6 +119,7 @@ def test_a_damaged_picture_is_refused_or_a_picture(drawn, data):
 
 
 def test_a_picture_for_a_printer_and_a_bomb(monkeypatch):
+    assert not read_picture(encoded(Image.fromarray(np.float32([[-1]])), "TIFF")).any()
     red = np.zeros((8, 8, 4), np.uint8)
     red[..., 1:3] = 255
     shown = read_picture(encoded(Image.fromarray(red, "CMYK"), "JPEG"))
