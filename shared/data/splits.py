@@ -181,8 +181,8 @@ def _empty(what: str, unread: Corpus, left_out: LeftOut) -> ReplicationError:
     left_out.update((of, why) for of, rest in unread.items() for why in rest if isinstance(why, str))
     reasons = ", ".join(f"{count:,} of {of}: {why}" for (of, why), count in left_out.items() if count)
     return ReplicationError(
-        f"{what} came out empty ({reasons or 'nothing is left out'}); give more data, or a larger share by 'draw' of "
-        "the card or '--percent' of 'data new', or correct 'reader.options'."
+        f"{what} came out empty ({reasons or 'nothing is left out, what is alike stays together'}); give more data, or "
+        "a larger share by 'draw' of the card or '--percent' of 'data new', or correct 'reader.options'."
     )
 
 

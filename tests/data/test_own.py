@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import random
 import re
 from pathlib import Path
 from zipfile import ZipFile
@@ -25,6 +26,7 @@ from tests.data.odd import CARD, SPLITS
 from tests.refused import assert_refused
 
 PAIRS = [(f"{chr(97 + i % 26)} s{i} w", f"t{i} v") for i in range(200)]
+PROTEINS = [("".join(random.Random(i).choices("ACDEFGHIKLMNPQRSTVWY", k=60)),) for i in range(200)]
 LABELS = [("pos" if i % 3 else "neg", f"a film {i}") for i in range(200)]
 SIDES, REVERSED = ("source", "target"), [row[::-1] for row in LABELS]
 
@@ -57,6 +59,7 @@ def own(folder: Path, files: dict[str, str], **options):
     ({"p.jsonl": records(("en", "de"), PAIRS)}, {"columns": ["en", "de"]}, SIDES, PAIRS),
     ({"l.tsv": table(LABELS)}, {}, ("label", "text"), LABELS),
     ({"l.csv": table(REVERSED, ",", ("said", "label"))}, {"columns": ["said", "label"]}, ("label", "text"), LABELS),
+    ({"p.fa": "".join(f">one {i}\n{letters}\n" for i, (letters,) in enumerate(PROTEINS))}, {}, ("sequence",), PROTEINS),
     ({"l.jsonl": records(("said", "label"), REVERSED)}, {}, ("label", "text"), LABELS),
     ({"l": table(LABELS, " ")}, {"kind": "classification"}, ("label", "text"), LABELS),
     ({"book": table(PAIRS)}, {"kind": "language"}, ("text",), [("\t".join(pair),) for pair in PAIRS]),

@@ -110,7 +110,8 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
         list(found), k=options.k, jaccard=options.jaccard, containment=options.containment,
         kin=[plain_name(protein.name) for protein in entries],
     )  # fmt: skip
-    names = [entries[first].accession for first in home]
+    firsts = Counter(entries[first].accession for first in {*home})  # of which two may have one identifier
+    names = [f"{name} {first}" if firsts[name := entries[first].accession] > 1 else name for first in home]
     corpus: dict[str, list[Segment | str]] = {"train": [*left_out], "valid": [], "test": []}
     held_out = set()
     if options.held_out:
