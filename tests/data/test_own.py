@@ -224,6 +224,7 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
     (tmp_path / "films/link").symlink_to(tmp_path / "data")
     (tmp_path / "texts/good").mkdir(parents=True)
     (tmp_path / "texts/good/\udcff.txt").touch()
+    (tmp_path / "nested/good/a.txt").mkdir(parents=True)
     for name, file, said in (
         ("mine", "p.tsv", r"mine\.yaml cannot be made"),
         ("", "p.tsv", "^'' cannot name a data set; use"),
@@ -232,6 +233,7 @@ def test_a_changed_file_and_a_second_card_are_refused(tmp_path):
         ("other", "p" * 300, r"p{300} is no file or folder, or"),
         ("other", "cafe\u0301", r"\(there is 'caf\\xe9', which is not 'cafe\\u0301'\)"),
         ("other", "pipe", r"pipe is no file or folder"),
+        ("other", "nested", "nested has no file <label>/<name>.txt"),
         ("other", "texts", r"texts/good/\\udcff\.txt' is not UTF-8; give"),
         ("other", "films", r"films/link is a link to a folder or to nothing; put files"),
     ):

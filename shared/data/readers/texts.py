@@ -236,7 +236,7 @@ def records(path: Path, columns: Sequence[str] = (), form: str = "") -> Iterator
     """
     form = form or form_of(path)
     if path.is_dir():
-        if not (files := listed(path, _TEXTS)):
+        if not (files := [*filter(Path.is_file, listed(path, _TEXTS))]):
             raise ReplicationError(f"{path.name} has no file <label>/<name>.txt; correct the card.")
         for file in sorted(files, key=_numbered):
             name = str(file.relative_to(path.parent))
