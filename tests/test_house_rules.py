@@ -31,7 +31,7 @@ LEVELS = (
 # the code.
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (248, 130),
-    ("shared/data",): (3644, 2200),
+    ("shared/data",): (3642, 2200),
     ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (796, 720),
