@@ -83,9 +83,9 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
     """Proteins in a FASTA file of UniProt, split by family; one test split may hold relatives of training proteins.
 
     Proteins are keyed ``family:accession``, each sequence once. The name of a family is the accession number of its
-    first protein. Proteins of the same name are in one family, unless the name is uninformative. The names of fragments
-    end in "(Fragment)". From the families of train, of which the first protein always stays, ``relatives_percent``
-    takes some into ``test_relatives``.
+    first protein, and the place of that one where several families begin with one number. Proteins of the same name are
+    in one family, unless the name is uninformative. The names of fragments end in "(Fragment)". From the families of
+    train, of which the first protein always stays, ``relatives_percent`` takes some into ``test_relatives``.
 
     Raises:
         ReplicationError: the languages are wrong, the file is not FASTA of UniProt or has the letters of DNA alone, or
@@ -118,11 +118,11 @@ def read_fasta(raw: Path, languages: Sequence[str], options: FastaOptions) -> Co
         corpus["test_families"], held_out = [], _held_out(Counter(names), options.held_out)
     if options.relatives_percent:
         corpus["test_relatives"] = []
-    for name, protein in zip(names, entries, strict=True):
+    for at, (first, name, protein) in enumerate(zip(home, names, entries, strict=True)):
         split = hashed_split(name, valid_percent=options.valid_percent, test_percent=options.test_percent)
         if name in held_out:
             split = "test_families"
-        elif split == "train" and name != protein.accession:
+        elif split == "train" and first != at:
             own = hashed_split(protein.accession, valid_percent=0, test_percent=options.relatives_percent)
             split = "test_relatives" if own == "test" else "train"
         texts = tuple(str(getattr(protein, language)) for language in languages)
