@@ -100,10 +100,10 @@ def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tup
         end = end_of(group["values"], found["best"])
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
         rows.append([code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
-    updates = group.get("updates")
-    length = "as many updates as a run has" if updates is None else number_of(updates, "update")
+    length = number_of(group["updates"], "update") if group.get("updates") else "as many updates as a run has"
     pilots = dict.fromkeys(seed for found in group["variants"].values() for seed in found["trials"][0]["seeds"])
-    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, seed {', '.join(pilots)}:")
+    seeds = f"{'seeds' if len(pilots) > 1 else 'seed'} {', '.join(pilots)}"
+    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, {seeds}:")
     return intro, Table(("Variant", *map(str, group["values"]), "Best", "Used"), rows)
 
 
