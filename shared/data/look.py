@@ -83,7 +83,7 @@ def _encodings(card: Card) -> Iterator[str]:
             with suppress(UnicodeDecodeError):  # of what is packed
                 getincrementaldecoder("utf-8")().decode(head)
                 yield f"{path.name}: UTF-8{mark}; line ends {', '.join(ends) or 'none'}"
-            with suppress(ReplicationError):  # of what is no text
+            with suppress(ReplicationError):  # a packed or binary file has no lines to count
                 if inside := [number for number, line in enumerate(text_lines(path), start=1) if "\r" in line]:
                     yield (
                         f"{path.name}: {len(inside):,} lines have a carriage return inside, first line "

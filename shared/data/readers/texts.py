@@ -27,7 +27,8 @@ TABULAR = (*TABLES, ".jsonl")
 _TEXTS = "*/*.[tT][xX][tT]"
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d+)")
-_COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)  # or what has no markup
+# A comment, or a CDATA section, whose text (the group) stands as it is: '<' opens no tag in it.
+_COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _OPENED = re.compile(r"<seg\b[^>]*>", re.IGNORECASE)
 _SEGMENT = re.compile(r"<seg\b[^>]*>((?:(?!<seg\b).)*?)</seg>", re.DOTALL | re.IGNORECASE)
 # The files of IWSLT have lines with metadata between the sentences; title and description are translated too.
