@@ -32,7 +32,7 @@ LEVELS = (
 BUDGETS = {
     ("shared/config.py", "shared/errors.py", "shared/records.py"): (248, 130),
     ("shared/data",): (3642, 2200),
-    ("shared/attention", "shared/layers", "shared/decoding"): (2101, 2000),
+    ("shared/attention", "shared/layers", "shared/decoding"): (2131, 2000),
     ("shared/vision",): (269, 180),
     ("shared/metrics",): (796, 720),
     ("shared/training",): (896, 600),
@@ -43,7 +43,7 @@ BUDGETS = {
     ("replications",): (4941, 3400),
     ("benchmarks",): (1149, 700),
     ("replicate.py",): (190, 120),
-    ("tests",): (26441, 22000),
+    ("tests",): (26444, 22000),
 }
 REPLICATION_FILES = {
     "__init__.py", "README.md", "model.py", "replication.py", "report.py", "paper.yaml", "claims.yaml", "variants.yaml",

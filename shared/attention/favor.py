@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from shared.attention.feature_maps import ExactMap, FeatureMap, Features
 
@@ -172,17 +173,11 @@ class SoftmaxFeatures(RandomFeatures):
             log = half.detach()
             values = torch.cat((projected.sin(), projected.cos()), dim=-1) * (half - log).exp()
             return Features(values.to(x.dtype), log.squeeze(-1) - math.log(projected.size(-1)) / 2)
-        logs, log_scale = self._logs(y, projected)
-        return Features(logs.exp().to(x.dtype), log_scale)
-
-    def _logs(self, y: Tensor, projected: Tensor) -> tuple[Tensor, Tensor]:
-        """Logarithms (…, T, C) of features scaled to a maximum of 1 at each position, and of the scale (…, T)."""
-        half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
-        log = half.detach()
         both = projected if self.estimator == "positive" else torch.cat((projected, -projected), dim=-1)
-        top = both.detach().amax(-1, keepdim=True)
+        half = y.square().sum(-1, keepdim=True) / 2  # (…, T, 1)
+        top, log = both.detach().amax(-1, keepdim=True), half.detach()
         logs = both - (top + (half - log))  # half - log is 0 and carries the gradient of half
-        return logs, (top - log).squeeze(-1) - math.log(both.size(-1)) / 2
+        return Features(logs.exp().to(x.dtype), (top - log).squeeze(-1) - math.log(both.size(-1)) / 2)
 
     def queries(self, x: Tensor) -> Tensor:
         """φ(x) up to a factor per position: (…, T, K) to (…, T, C).
@@ -195,17 +190,23 @@ class SoftmaxFeatures(RandomFeatures):
         if self.estimator == "trigonometric":
             features: Features = self(x)
             return features.values
-        values: Tensor = _exponentials(self._logs(*self.project(x))[0], QUERY_SCALE)
-        return values.clamp(min=LEAST_QUERY).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
+        return self._exponentials(x, QUERY_SCALE, LEAST_QUERY)[0]
 
     def keys(self, x: Tensor, mask: Tensor | None = None) -> Features:
         """See :class:`shared.attention.feature_maps.FeatureMap`; positive features are all times :data:`KEY_SCALE`."""
         if self.estimator == "trigonometric":
             features: Features = self(x)
             return features.masked(mask)
-        logs, log_scale = self._logs(*self.project(x))
-        values = _exponentials(logs, KEY_SCALE).to(torch.float32 if x.dtype == torch.float16 else x.dtype)
+        values, top, y = self._exponentials(x, KEY_SCALE, 0.0)
+        log_scale = (top - y.square().sum(-1, keepdim=True) / 2).squeeze(-1) - math.log(values.size(-1)) / 2
         return Features(values, log_scale).masked(mask)
+
+    def _exponentials(self, x: Tensor, *bounds: float) -> tuple[Tensor, Tensor, Tensor]:
+        dtype, both_signs = torch.promote_types(x.dtype, torch.float32), self.estimator == "hyperbolic"
+        with torch.autocast(x.device.type, enabled=False):
+            given = x.to(dtype), self.w.to(dtype), self.root, both_signs
+            values, top, y = _Exponentials.apply(*given, *bounds)  # type: ignore[no-untyped-call]
+        return values.to(torch.float32 if x.dtype == torch.float16 else x.dtype), top, y
 
     def kernel(self, x: Tensor, y: Tensor) -> Tensor:
         """The estimates of exp(scale · xᵀy): (…, T, K) and (…, S, K) to (…, T, S)."""
@@ -214,11 +215,46 @@ class SoftmaxFeatures(RandomFeatures):
         return estimates
 
 
-def _exponentials(logs: Tensor, scale: float) -> Tensor:
-    """exp(logs) · scale for logarithms of at most 0, without underflow if only exp(logs) is too small for float32."""
-    if logs.detach().amin() >= LEAST_LOG:
-        return logs.exp() * scale
-    return logs.clamp(min=LEAST_LOG).exp() * scale * (logs - LEAST_LOG).clamp(max=0).exp()  # the last is 1 elsewhere
+class _Exponentials(torch.autograd.Function):
+    """What :meth:`SoftmaxFeatures.forward` makes of (…, T, K), times a factor and with a lower bound, in few passes.
+
+    Features take the place of projections in memory, and their gradients are computed of themselves: they are their
+    own derivatives to ωᵀx - |x|²/2. Beside the features (…, T, C) it returns the largest projections (…, T, 1) and
+    √scale · x, which have no gradient.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, w: Tensor, root: float, both_signs: bool, factor: float, least: float
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        y = torch.mul(x, root, out=torch.empty_like(x, memory_format=torch.contiguous_format))
+        values = y @ w.t()
+        if both_signs:
+            values = torch.cat((values, -values), dim=-1)
+        top = values.amax(-1, keepdim=True)
+        ctx.bounded = bool(values.sub_(top).amin() < LEAST_LOG)
+        if ctx.bounded:  # exp alone would be too small for float32, not exp times the factor
+            rest = (values - LEAST_LOG).clamp_(max=0).exp_()  # 1 where the logarithm is larger
+            values.clamp_(min=LEAST_LOG).exp_().mul_(factor).mul_(rest).clamp_(min=least)
+        else:
+            values.exp_().mul_(factor)
+        ctx.save_for_backward(values, y, w)
+        ctx.root, ctx.both_signs, ctx.least = root, both_signs, least
+        ctx.mark_non_differentiable(top, y)
+        return values, top, y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_values: Tensor, *_: Tensor) -> tuple[Tensor, None, None, None, None, None]:
+        values, y, w = ctx.saved_tensors
+        d = d_values * values
+        if ctx.bounded and ctx.least:
+            d.masked_fill_(values == ctx.least, 0)
+        d_half = -d.sum(-1, keepdim=True)
+        if ctx.both_signs:
+            positive, negative = d.chunk(2, dim=-1)
+            d = positive - negative
+        return (d @ w).add_(y * d_half).mul_(ctx.root), None, None, None, None, None
 
 
 class GeneralizedFeatures(RandomFeatures, ExactMap):

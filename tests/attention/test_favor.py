@@ -108,10 +108,13 @@ def test_no_feature_overflows(estimator, scale, seed, dtype):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
-def test_scales_change_no_bit_of_features_that_are_not_small(estimator):
-    features, x = softmax_map(estimator, torch.float32), 3 * torch.randn(T, K)
-    assert torch.equal(features.queries(x), features(x).values * favor.QUERY_SCALE)
-    assert torch.equal(features.keys(x).values, features(x).values * favor.KEY_SCALE)
+def test_scales_and_fewer_passes_change_no_bit_of_features_that_are_not_small_nor_of_gradients(estimator):
+    features, x = softmax_map(estimator, torch.float32), (3 * torch.randn(T, K)).requires_grad_()
+    for values, factor in ((features.queries(x), favor.QUERY_SCALE), (features.keys(x).values, favor.KEY_SCALE)):
+        plain, cotangent = features(x).values * factor, torch.randn_like(values)
+        assert torch.equal(values, plain)
+        found, expected = (torch.autograd.grad(form, x, cotangent)[0] for form in (values, plain))
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:2])
