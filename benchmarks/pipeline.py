@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
-from benchmarks.steps import Step
+from benchmarks.steps import Step, scratch
 from shared.reports.curves import LearningCurves
 from shared.reports.report import write_report
 from shared.tasks.kinds import load_measures
@@ -19,13 +17,6 @@ from tests.made_claims import claim, compared, paper_folder
 from tests.synthetic_runs import TRANSLATORS, build
 
 ROOT = Path(__file__).parents[1]
-
-
-def scratch() -> Path:
-    """A folder that is removed when this process ends."""
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder)
-    return folder
 
 
 def papers(in_sight: tuple[str, ...] = ()) -> dict[str, Step]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +23,13 @@ from shared.training.loss import smoothed_loss
 from tests.decoding.naive_beam import naive_beam_search
 
 Step = Callable[[], object]
+
+
+def scratch() -> Path:
+    """A folder that is removed when this process ends."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def update(model: nn.Module, loss: Callable[[], Tensor]) -> Step:

@@ -20,7 +20,7 @@ def test_all_benchmarks_are_listed_with_their_comparisons(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmarks", "list"])
     main()
     said = capsys.readouterr().out
-    assert len(NAMES) == 11
+    assert len(NAMES) == 12
     assert all(f"\n{name}: " in f"\n{said}" for name in NAMES)
     assert "    training with input feeding\n" in said
 

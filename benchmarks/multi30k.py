@@ -1,0 +1,137 @@
+"""Training on Multi30k until a validation loss is reached, at the bench scale's sizes and recipe, beside joeynmt's."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.steps import Step, scratch
+from shared.data.storage import write_lines
+from shared.data.tokenizers import SPECIAL
+from shared.pipeline.config import ScaleFile
+from shared.pipeline.stages import fetch_stage, prepare_stage, prepared_folder
+from shared.tasks.batches import VALIDATED
+from shared.tasks.kinds import load_replication
+from shared.tasks.translation.corpus import PreparedText
+from shared.tasks.translation.module import TranslationModule
+from shared.training.run import train_run
+
+GOAL = 4.0
+"""Nats per piece of the validation text; towards 3.0 both need as many updates as each other, too."""
+VALIDATE_EVERY = 100
+
+
+class ReachedError(Exception):
+    """The goal is reached."""
+
+
+class Until(TranslationModule):
+    """A module whose training ends at the goal."""
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the mean loss."""
+        super().on_validation_epoch_end()
+        if float(self.logged["valid_loss"]) <= GOAL:
+            raise ReachedError
+
+
+def race(paper: str, variant: str, model: dict[str, Any], batch: int) -> dict[str, Step]:
+    """Whole training loops with their validation, from initial weights of another seed in every turn.
+
+    Args:
+        paper, variant: ours, at the bench scale.
+        model: joeynmt's settings of the same.
+        batch: joeynmt's tokens of an update, padding included, of which as many are none as of ours.
+    """
+    settings, task = ScaleFile(paper, "bench"), f"{paper}.corpus"
+    fetch_stage(task, "bench")
+    prepare_stage(task, "bench")
+    schedule = {"name": "noam", "warmup": settings.run(variant).training.schedule.warmup}
+    config = settings.run(variant, {"training": {"schedule": schedule, "validate_every": VALIDATE_EVERY}})
+    replication, training = load_replication(paper), config.training
+    data = replication.open(config, prepared_folder(settings, config))
+    seeds = itertools.count(1)
+
+    def ours() -> None:
+        torch.manual_seed(seed := next(seeds))
+        module = Until(replication.model(config, data.sizes), training)
+        with tempfile.TemporaryDirectory() as folder, suppress(ReachedError):
+            train_run(
+                module, training, batches=data.batches(training, seed), valid=data.valid(training), folder=Path(folder),
+                seed=seed, fingerprint="", label="run",
+            )  # fmt: skip
+
+    ways: dict[str, Step] = {"ours": ours}
+    if find_spec("joeynmt"):
+        ways["joeynmt"] = joeynmt(data, training, model, batch)
+    return ways
+
+
+def joeynmt(data: PreparedText, training: Any, model: dict[str, Any], batch: int) -> Step:
+    """Its loop, with our pieces as its words, our recipe and its own batches; it validates by the loss alone."""
+    from joeynmt.config import parse_global_args
+    from joeynmt.data import load_data
+    from joeynmt.helpers import set_seed
+    from joeynmt.model import build_model
+    from joeynmt.training import TrainManager
+
+    class Manager(TrainManager):  # type: ignore[misc]
+        def _validate(self, valid_data: Any) -> None:
+            self.model.eval()
+            self.model.loss_function = ("crossentropy", 0.0)  # as ours: what is reached is the likelihood
+            loss, labels = 0.0, 0
+            with torch.inference_mode():
+                for each in valid_data.make_iter(batch_size=VALIDATED, batch_type="token"):
+                    loss += float(self.model(return_type="loss", **vars(each))[0])
+                    labels += each.ntokens
+            self.model.loss_function = smoothed
+            if loss / labels <= GOAL:
+                raise ReachedError
+
+    folder = scratch()
+    (folder / "words").write_text("".join(f"{i}\n" for i in range(len(SPECIAL), data.sizes[0])))
+    for split, side in itertools.product(("train", "valid"), ("source", "target")):
+        lines = getattr(data.split(split), side)
+        write_lines(folder / f"{split}.{side}", [" ".join(map(str, line)) for line in lines])
+    side = {"level": "word", "lowercase": False, "max_length": 200, "voc_file": str(folder / "words")}
+    args = parse_global_args({
+        "name": "race", "model_dir": str(folder), "use_cuda": False, "model": model, "testing": {},
+        "data": {"train": str(folder / "train"), "dev": str(folder / "valid"), "dataset_type": "plain",
+                 "src": side | {"lang": "source"}, "trg": side | {"lang": "target"}},
+        "training": {
+            "batch_size": batch, "batch_type": "token", "normalization": "tokens", "epochs": 1000, "optimizer": "adam",
+            "adam_betas": [training.optimizer.beta1, training.optimizer.beta2], "clip_grad_norm": training.clip,
+            "learning_rate": training.optimizer.learning_rate, "learning_rate_min": 0.0,
+            "scheduling": "warmupinversesquareroot", "learning_rate_warmup": training.schedule.warmup,
+            "label_smoothing": training.label_smoothing, "validation_freq": VALIDATE_EVERY,
+        },
+    })  # fmt: skip
+    *words, train, valid, _ = load_data(args.data, ["train", "dev"])
+    smoothed = (args.train.loss, args.train.label_smoothing)
+    seeds = itertools.count(1)
+
+    def step() -> None:
+        set_seed(seed := next(seeds))
+        built = build_model(args.model, *words)
+        built.loss_function = smoothed
+        manager = Manager(0, built, folder, args.device, autocast=args.autocast, seed=seed, train_args=args.train,
+                          dev_args=args.test)  # fmt: skip
+        with suppress(ReachedError):
+            manager.train_and_validate(train, valid)
+
+    return step
+
+
+EMBEDDINGS = {"embedding_dim": 128, "scale": True, "dropout": 0.1}
+TRANSFORMER = {"type": "transformer", "num_layers": 3, "num_heads": 4, "hidden_size": 128, "ff_size": 512,
+               "layer_norm": "post", "embeddings": EMBEDDINGS, "dropout": 0.1}  # fmt: skip
+MODEL = {"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tied_embeddings": True, "tied_softmax": True,
+         "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"}  # fmt: skip
+COMPARISONS = {"Transformer": partial(race, "transformer", "corpus-base", MODEL, 1000)}
