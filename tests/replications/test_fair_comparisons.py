@@ -15,6 +15,7 @@ RATE = "training.optimizer.learning_rate"
 DIFFER = {
     "bahdanau * *": ["model.alignment_size"],
     "bahdanau * B15-C2": ["training.max_words"],
+    "bahdanau bench B15-C4": ["training.updates"],
     "bahdanau paper_scale *": ["training.updates", "training.patience"],  # the paper's own
     "luong bench *": ["model.attention.positions"],  # of the score by location alone
     "luong paper_scale *": ["evaluation.ensemble", "model.attention.*"],
