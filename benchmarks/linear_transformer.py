@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from benchmarks.steps import Step, heads, passes, sequence_update, summed_outer_products
 from replications.linear_transformer.replication import build_model
@@ -24,13 +26,22 @@ def model_of(attention: str) -> Any:
     return build_model(ModelConfig.model_validate(DIGITS | {"attention": attention}), 257, True)
 
 
-def attention(length: int) -> dict[str, Step]:
+def attention(length: int, size: int = 64) -> dict[str, Step]:
     """Causal attention on given features, forward and backward."""
     forms = {
         "chunks": chunkwise_linear_attention, "softmax": partial(attend, causal=True),
         "outer products": summed_outer_products,
     }  # fmt: skip
-    return passes(forms, heads(length, positive=True))
+    if find_spec("fast_transformers"):
+        from fast_transformers.causal_product import causal_dot_product
+
+        def kernel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            normaliser = torch.einsum("bhti,bhti->bht", q, k.cumsum(2))
+            out: Tensor = causal_dot_product(q, k, v) / normaliser.unsqueeze(-1)
+            return out
+
+        forms["fast-transformers"] = kernel
+    return passes(forms, heads(length, positive=True, size=size))
 
 
 def training() -> dict[str, Step]:
@@ -54,5 +65,6 @@ def generation() -> dict[str, Step]:
 
 COMPARISONS = {
     "attention over 1024": partial(attention, 1024), "attention over 4096": partial(attention, 4096),
+    "attention over 4096, heads of 32": partial(attention, 4096, 32),
     "training": training, "generation": generation,
 }  # fmt: skip

@@ -110,9 +110,9 @@ def passes(forms: dict[str, Callable[..., Any]], inputs: tuple[Tensor, ...]) -> 
     return {name: both_ways(form, inputs) for name, form in forms.items()}
 
 
-def heads(length: int, positive: bool = False) -> tuple[Tensor, ...]:
-    """Queries, keys and values (1, 8, T, 64), that lie in memory as a layer's projections leave them."""
-    q, k, v = torch.randn(3, 1, length, 8, 64).transpose(2, 3)
+def heads(length: int, positive: bool = False, size: int = 64) -> tuple[Tensor, ...]:
+    """Queries, keys and values (1, 8, T, K), that lie in memory as a layer's projections leave them."""
+    q, k, v = torch.randn(3, 1, length, 8, size).transpose(2, 3)
     if positive:
         q, k = q.abs() + 0.1, k.abs() + 0.1
     return tuple(x.requires_grad_() for x in (q, k, v))
