@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.steps import Recomputing, Step, heads, joeynmt_update, passes, plainly, translation_update
 from replications.transformer.model import Transformer
@@ -34,15 +34,33 @@ def ours() -> Transformer:
     return model
 
 
+class PyTorchs(nn.Module):
+    """``nn.Transformer`` of the same sizes between one matrix of embeddings, without positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, 256)
+        self.layers = nn.Transformer(256, 4, 3, 3, 1024, dropout=0.0, batch_first=True)
+
+    def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> tuple[Tensor, None]:
+        """Logits (B, T, V)."""
+        later = torch.ones(2 * target.shape[1:], dtype=torch.bool).triu(1)
+        read, written = self.embedding(source), self.embedding(target)
+        h = self.layers(read, written, tgt_mask=later, tgt_is_causal=True, src_key_padding_mask=~mask,
+                        memory_key_padding_mask=~mask)  # fmt: skip
+        return h @ self.embedding.weight.mT, None
+
+
 def training() -> dict[str, Step]:
     """Updates of 40 pairs of 27 words, without dropout."""
     step = translation_update(ours().train(), VOCABULARY, 40, 27)
+    torchs = translation_update(PyTorchs(), VOCABULARY, 40, 27)
     embeddings = {"embedding_dim": 256, "scale": True}
     part = {"type": "transformer", "num_layers": 3, "num_heads": 4, "hidden_size": 256, "ff_size": 1024,
             "layer_norm": "post", "embeddings": embeddings, "dropout": 0.0}  # fmt: skip
     config = {"encoder": part, "decoder": part, "tied_embeddings": True, "tied_softmax": True}
     theirs = joeynmt_update(config, VOCABULARY, 40, 27)
-    return {"equations": plainly(step), "ours": step, **theirs}
+    return {"equations": plainly(step), "ours": step, "nn.Transformer": torchs, **theirs}
 
 
 def attention(length: int) -> dict[str, Step]:
