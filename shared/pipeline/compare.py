@@ -52,24 +52,20 @@ class Side:
         label: what it is called.
         runs: variant to results; all have some.
         settings: variant to settings; one whose settings cannot be found is left out.
-        data: paper and task to the digest of the task's data as they were fetched.
+        data: variant to the digest of its data as they were fetched, where that is known.
         claims: paper to the entries of its report's claims.json; none where there is no report.
     """
 
     label: str
     runs: dict[str, RunResults] = field(default_factory=dict)
     settings: dict[str, Settings] = field(default_factory=dict)
-    data: dict[tuple[str, str], str] = field(default_factory=dict)
+    data: dict[str, str] = field(default_factory=dict)
     claims: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
     def variants(self) -> list[str]:
         """Those that have runs of their own, which ensembles have not."""
         return [name for name, run in self.runs.items() if not run.members]
-
-    def data_of(self, variant: str) -> str | None:
-        """The digest of a variant's data, if it is known."""
-        return self.data.get((variant.partition(".")[0], self.runs[variant].task))
 
 
 def compare_stage(left: str, scale: str, *, other: str, paper: str | None = None) -> None:
@@ -166,7 +162,7 @@ def _side(root: Path, scale: str, label: str, paper: str | None) -> Side:
                 if record.is_file():
                     corpus = {key: value for key, value in own.items() if key.startswith("corpus.")}
                     files = read_record(record, "run its fetch stage again").get("files")
-                    side.data[name, run.task] = hash_of([files, corpus])
+                    side.data[f"{name}.{variant}"] = hash_of([files, corpus])
         if claims := [entry for entry in claims_of(root / "reports" / scale / name) if entry.keys() >= ENTRY]:
             side.claims[name] = claims
     if not side.runs:
@@ -276,7 +272,7 @@ def _measures(left: Side, right: Side, changed: Sequence[Pair]) -> list[doc.Bloc
 
 def _differences(left: Side, right: Side, pair: Pair) -> list[Difference]:
     ours, theirs = left.runs[pair[0]], right.runs[pair[1]]
-    here, there = left.data_of(pair[0]), right.data_of(pair[1])
+    here, there = left.data.get(pair[0]), right.data.get(pair[1])
     same = not (ours.task or theirs.task) or (here is not None and here == there)  # a study has no task and no data
     return [difference(ours, theirs, metric, same_data=same) for metric in shared_metrics(ours, theirs)]
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from shared.claims.results import COSTS, REPORTED, read_costs, read_curve
 from shared.errors import ReplicationError
@@ -286,22 +286,6 @@ def _keep(folder: Path, names: Collection[str]) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-class Evaluated(NamedTuple):
-    """What the evaluation of one seed, or of an ensemble, gives.
-
-    Attributes:
-        metrics: by name, rounded.
-        descriptions: what a reader of them must know: signatures, and what one token is.
-        seconds: of the processor.
-        machine: on which it ran, with how many threads; the process that leads the workers may have more.
-    """
-
-    metrics: dict[str, float]
-    descriptions: dict[str, Any]
-    seconds: float
-    machine: dict[str, Any]
-
-
 @alone("runs")
 def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> None:
     """Evaluate every trained seed of ``<paper>.<variant>``, and their ensemble if asked; write its ``metrics.json``.
@@ -349,38 +333,42 @@ def evaluate_stage(name: str, scale: str, seeds: Sequence[int] | None = None) ->
     else:
         print(f"{name}: judged where it was trained, kept.")
     results = _judge(settings, variant, config, groups, marks) if groups else {}
-    scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"].metrics for seed in chosen}
+    scores = {str(seed): kept[seed] if seed in kept else results[f"seed {seed}"]["metrics"] for seed in chosen}
     content |= {"seeds": scores, "mean": means(scores.values())}
     if "ensemble" in results:
-        content["ensemble"] = results["ensemble"].metrics
-    write_metrics(folder, content | next((result.descriptions for result in results.values()), {}))
+        content["ensemble"] = results["ensemble"]["metrics"]
+    write_metrics(folder, content | next((result["descriptions"] for result in results.values()), {}))
 
 
 def _judge(
     settings: ScaleFile, variant: str, config: Any, groups: Mapping[str, tuple[int, ...]], marks: Mapping[str, str]
-) -> dict[str, Evaluated]:
+) -> dict[str, dict[str, Any]]:
     """Evaluate each group of seeds, and record what that has cost and which runs were judged; what comes of each."""
     name = f"{settings.paper}.{variant}"
     jobs = [
         Job(f"{name} {label}: evaluation", evaluate_seeds, (settings.paper, settings.scale, variant, label, members))
         for label, members in groups.items()
     ]
-    found: list[Evaluated] = run_side_by_side(jobs, settings.paper, False, f"{name}: evaluation")
-    results = dict(zip(groups, found, strict=True))
-    seconds = {label: result.seconds for label, result in results.items()}
-    parameters = config.model_dump(mode="json", exclude={"seeds"})
-    costs = {"parameters": parameters, "processor_seconds": seconds, "fingerprints": marks}
-    write_json(settings.folder(variant) / "evaluation" / COSTS, found[0].machine | costs)
-    return results
+    found = run_side_by_side(jobs, settings.paper, False, f"{name}: evaluation")
+    write_json(settings.folder(variant) / "evaluation" / COSTS, found[0]["machine"] | {
+        "parameters": config.model_dump(mode="json", exclude={"seeds"}),
+        "processor_seconds": {label: result["seconds"] for label, result in zip(groups, found, strict=True)},
+        "fingerprints": marks,
+    })  # fmt: skip
+    return dict(zip(groups, found, strict=True))
 
 
-def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tuple[int, ...]) -> Evaluated:
+def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tuple[int, ...]) -> dict[str, Any]:
     """Evaluate one trained seed, or several together as an ensemble; runs in a process of its own.
 
     Args:
         paper, scale, variant: of the run.
         label: names the folder of what is written.
         members: seeds.
+
+    Returns:
+        ``metrics`` by name, rounded; ``descriptions``, what a reader of them must know: signatures, and what one token
+        is; processor ``seconds``; and the ``machine``, with its threads: the process that leads workers may have more.
     """
     begin = time.process_time()
     settings = ScaleFile(paper, scale)
@@ -394,10 +382,10 @@ def evaluate_seeds(paper: str, scale: str, variant: str, label: str, members: tu
     out = folder / "evaluation" / label.replace(" ", "")
     with refusing_other_weights(variant, trained):
         metrics = runner.evaluate(own, prepared=prepared, trained=trained, out=out)
-    return Evaluated(
-        {key: _rounded(value) for key, value in metrics.items()}, dict(runner.descriptions(own)),
-        time.process_time() - begin, machine(),
-    )  # fmt: skip
+    return {
+        "metrics": {key: _rounded(value) for key, value in metrics.items()},
+        "descriptions": dict(runner.descriptions(own)), "seconds": time.process_time() - begin, "machine": machine(),
+    }  # fmt: skip
 
 
 def write_metrics(folder: Path, content: Mapping[str, Any]) -> None:
@@ -436,8 +424,7 @@ def judged_otherwise(folder: Path, config: Any) -> list[str]:
     Raises:
         ReplicationError: the record of the evaluation is damaged.
     """
-    path, here = folder / "evaluation" / COSTS, config.model_dump(mode="json")
-    judged = read_record(path, EVALUATE_AGAIN, JUDGED)["parameters"] if path.exists() else {}
+    judged, here = read_costs(folder).get("parameters", {}), config.model_dump(mode="json")
     return [section for section in JUDGED_BY if section in judged and judged[section] != here[section]]
 
 

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from shared.claims.outcomes import better
+from shared.claims.results import RunResults
 from shared.claims.rules import SCALES
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
@@ -21,7 +22,6 @@ from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.pipeline.files import REPLICATIONS, paper_folder
 from shared.pipeline.provenance import git
-from shared.records import read_record
 from shared.reports import verdicts
 from shared.reports.document import plain_text, sentence
 from shared.reports.paper import Paper
@@ -126,21 +126,16 @@ def verdicts_stage(paper: str, scale: str) -> None:
     paper_folder(paper)
     if os.environ.get("REPLICATE_SHOWS_VERDICTS"):  # replicate.py prints them when DVC has had its last word
         return
-    print_verdicts(REPORTS / scale / paper)
-    print(beside_committed(paper, scale))
-
-
-def print_verdicts(folder: Path) -> None:
-    """Print the table of a report, ``reports/<scale>/<paper>``, and where its pages are."""
-    claims, console = [*verdicts.Report(folder).claims.values()], Console()
+    claims, console = [*verdicts.Report(REPORTS / scale / paper).claims.values()], Console()
     heads = Column("Claim", no_wrap=True), "Verdict", "Effect", "What was tested"
     table = Table(*heads, title=f"{claims[0]['paper']}: what the runs say of its claims", title_justify="left")
     for claim in claims:
         shown = Text(verdicts.found_text(claim)), Text(sentence(verdicts.in_short(claim)))
         table.add_row(claim["id"], _verdict(claim), *shown)
     console.print(table)
-    page = folder.parents[1] / folder.name / "index.html"
-    console.print(f"Open {page} in a browser, or read {folder / 'README.md'}.", soft_wrap=True)
+    page, whole = REPORTS / paper / "index.html", REPORTS / scale / paper / "README.md"
+    console.print(f"Open {page} in a browser, or read {whole}.", soft_wrap=True)
+    print(beside_committed(paper, scale))
 
 
 def _verdict(entry: Entry) -> Text:
@@ -209,8 +204,7 @@ def state(settings: ScaleFile, variant: str) -> tuple[str, str]:
     config, folder = settings.run(variant), settings.folder(variant)
     name = f"{config.evaluation.checkpoint}.ckpt"
     trained = sum((folder / "train" / f"seed{seed}" / "checkpoints" / name).is_file() for seed in config.seeds)
-    path, again = folder / "metrics.json", "run its evaluate stage again"
-    metrics = read_record(path, again, {"seeds": dict | None}) if path.exists() else {}
-    judged = sum(str(seed) in metrics.get("seeds", {}) for seed in config.seeds)
-    not_run = f"was not run: {metrics['not_run']}" if "not_run" in metrics else ""
+    found = RunResults.load(folder) if (folder / "metrics.json").exists() else None
+    judged = len({*found.seeds} & {*config.seeds}) if found else 0
+    not_run = f"was not run: {found.not_run}" if found and found.not_run is not None else ""
     return f"{trained}/{judged} of {len(config.seeds)}", not_run

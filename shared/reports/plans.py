@@ -8,11 +8,9 @@ from typing import Any
 
 from shared.claims.attempts import Ledger
 from shared.claims.outcomes import Decision
-from shared.claims.words import number_of
-from shared.reports.document import Block, Bullets, Details, Paragraph, Table, code, strong, typeset
+from shared.reports.document import Block, Bullets, Details, Paragraph, Table, code, typeset
 from shared.reports.exhibits import Results
-from shared.reports.naming import name_and_code
-from shared.reports.verdicts import say
+from shared.reports.verdicts import paragraphs, say
 
 TRAINED_BY = ("corpus", "model", "training")
 """Sections of a run's settings that its weights depend on; judging is done again whenever its own change."""
@@ -100,10 +98,8 @@ def _tried(group: Mapping[str, Any], used: Mapping[tuple[str, str], Any]) -> tup
         end = end_of(group["values"], found["best"])
         best = f"{found['best']}, the {end} tried" if end else str(found["best"])
         rows.append([code(variant), *losses, best, str(used.get((group["key"], variant), "–"))])
-    length = number_of(group["updates"], "update") if group.get("updates") else "as many updates as a run has"
     pilots = dict.fromkeys(seed for found in group["variants"].values() for seed in found["trials"][0]["seeds"])
-    seeds = f"{'seeds' if len(pilots) > 1 else 'seed'} {', '.join(pilots)}"
-    intro = Paragraph(f"{code(str(group['key']))}, in trials of {length}, {seeds}:")
+    intro = Paragraph(say("trials", group=group, pilots=[*pilots]))
     return intro, Table(("Variant", *map(str, group["values"]), "Best", "Used"), rows)
 
 
@@ -115,38 +111,26 @@ def end_of(values: Sequence[Any], best: Any) -> str:
     return "largest" if best == max(numbers) else "smallest"
 
 
-def stale_variants(results: Results, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The variants that were trained with other settings than those of today.
+def standing(results: Results, settings: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    """A sentence that says that the runs are of clean commits and today's settings, and judged, or which are not.
 
     Args:
         results: of all variants.
         settings: variant to its settings of today, as they are recorded with a run.
     """
-    return [
-        name
-        for name, run in results.items()
-        if name in settings
-        and any(record["parameters"][key] != settings[name][key] for record in run.runs.values() for key in TRAINED_BY)
-    ]
-
-
-def standing(results: Results, stale: Sequence[str]) -> list[Block]:
-    """A sentence that says that the runs are of clean commits and today's settings, and judged, or which are not."""
     if not any(run.runs for run in results.values()):
         return []
-    dirty = [name for name, run in results.items() if any(each.get("git_dirty") for each in run.runs.values())]
-    unknown = [name for name, run in results.items() if any(not each.get("git_commit") for each in run.runs.values())]
-    again = [name for name, run in results.items() if run.is_trained_again]
-    found = {
-        "Uncommitted": (dirty, "had runs with changes that no commit has; nobody else can repeat them exactly"),
-        "Of no known commit": (unknown, "had runs in a folder without git; nobody can tell which code they had"),
-        "Stale": (stale, "had runs with other settings than those of today; train again"),
-        "Judged before": (again, "were trained again since they were judged; run evaluate"),
-    }
-    warnings: list[Block] = [
-        Paragraph(f"{strong(f'⚠ {what}:')} {', '.join(map(name_and_code, variants))} {said}.")
-        for what, (variants, said) in found.items()
-        if variants
-    ]
-    current = f"{strong('✔ Current:')} all runs are of committed code, with the settings of today."
-    return warnings or [Paragraph(current)]
+    records = {name: [*run.runs.values()] for name, run in results.items()}
+    said = paragraphs(
+        "standing",
+        dirty=[name for name, of in records.items() if any(each.get("git_dirty") for each in of)],
+        unknown=[name for name, of in records.items() if any(not each.get("git_commit") for each in of)],
+        stale=[name for name, of in records.items() if name in settings and _is_stale(of, settings[name])],
+        again=[name for name, run in results.items() if run.is_trained_again],
+    )
+    return [Paragraph(each) for each in said]
+
+
+def _is_stale(records: Sequence[Mapping[str, Any]], today: Mapping[str, Any]) -> bool:
+    """Whether a run was trained with other settings than those of today."""
+    return any(record["parameters"][key] != today[key] for record in records for key in TRAINED_BY)

@@ -26,7 +26,7 @@ from shared.reports.exhibits import Exhibit, KindReport, Results, by_task, draw_
 from shared.reports.figures import draw_seeds
 from shared.reports.page import ScaleCard, ScalePart, moved, render, write_part
 from shared.reports.paper import Paper
-from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, stale_variants, standing
+from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
 from shared.reports.verdicts import ALIGN, COLUMNS, Entry, amount, matters, paragraphs, say
 
 PARTS = {"train_pairs": "pairs", "lines": "lines", "images": "pictures"}
@@ -72,14 +72,14 @@ def write_report(
     claims = load_claims(paper_dir / "claims.yaml", scale)
     decisions = decide(claims, results, scale, evidence=evidence, **frozen.known())
     entries = [_entry(each, results, frozen, paper.short) for each in decisions]
-    tasks, stale = by_task(results), stale_variants(results, today or {})
-    shutil.rmtree(folder := out_dir / "figures", ignore_errors=True)
+    tasks, folder = by_task(results), out_dir / "figures"
+    shutil.rmtree(folder, ignore_errors=True)
     exhibits = draw_exhibits(figures, results, folder)
     later = larger and (*larger, load_claims(paper_dir / "claims.yaml", larger[0]))
     worded = [naming.in_words(entry) for entry in entries]
     found = Findings(paper_dir.name, scale, results, claims, worded, folder, later, exhibits)
     part = ScalePart(
-        standing=[*standing(results, stale), *plan_blocks(frozen, [claim.id for claim in claims.claims])],
+        standing=[*standing(results, today or {}), *plan_blocks(frozen, [claim.id for claim in claims.claims])],
         cards=claim_cards(found),
         rest=[
             *runs.learned_blocks(claims.floors, tasks),

@@ -52,7 +52,8 @@ def say(what: str, **of: Any) -> str:
 
 def paragraphs(what: str, **of: Any) -> list[str]:
     """The same, cut where there are empty lines."""
-    return [SPACES.sub(" ", part).strip() for part in re.split(r"\n\s*\n", getattr(_macros(), what)(**of))]
+    parts = re.split(r"\n\s*\n", getattr(_macros(), what)(**of))
+    return [SPACES.sub(" ", part).strip() for part in parts if part.strip()]
 
 
 @cache

@@ -68,9 +68,10 @@ def test_what_is_trained_and_judged_is_counted(toys):
         weights = paper.runs / "long" / "train" / f"seed{seed}" / "checkpoints" / "best.ckpt"
         weights.parent.mkdir(parents=True)
         weights.touch()
-    (paper.runs / "long" / "metrics.json").write_text(json.dumps({"seeds": {"3": {}, "99": {}}}))
+    metrics, of = paper.runs / "long" / "metrics.json", {"variant": "long", "task": "copy"}
+    metrics.write_text(json.dumps(of | {"seeds": {"3": {}, "99": {}}}))
     assert state(settings, "long") == ("2/1 of 2", "")
-    (paper.runs / "long" / "metrics.json").write_text(json.dumps({"not_run": "no wheel"}))
+    metrics.write_text(json.dumps(of | {"not_run": "no wheel"}))
     assert "smoke: long was not run: no wheel" in said(list_runs, paper.name)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from shared.claims.results import load_results
 from shared.reports.document import plain_text
-from shared.reports.plans import Frozen, deciding_records, end_of, since_frozen, stale_variants, standing
+from shared.reports.plans import Frozen, deciding_records, end_of, since_frozen, standing
 from tests.synthetic_runs import Variant, build, change_json
 
 
@@ -61,29 +61,29 @@ def results(tmp_path):
     return load_results(tmp_path)
 
 
-def said(folder, stale=()):
-    return [plain_text(block.text) for block in standing(load_results(folder), stale)]
+def said(folder, today=None):
+    return [plain_text(block.text) for block in standing(load_results(folder), today or {})]
 
 
 def test_clean_runs_of_todays_settings_are_current(results, tmp_path):
-    assert stale_variants(results, dict.fromkeys(results, SETTINGS)) == []
-    assert said(tmp_path) == ["✔ Current: all runs are of committed code, with the settings of today."]
+    current = ["✔ Current: all runs are of committed code, with the settings of today."]
+    assert said(tmp_path) == said(tmp_path, dict.fromkeys(results, SETTINGS)) == current
     for key in ("corpus", "model", "training"):
         today = {"good": SETTINGS | {key: {}}, "poor": SETTINGS | {"evaluation": {}}}
-        assert stale_variants(results, today) == ["good"]
+        assert said(tmp_path, today) == ["⚠ Stale: good had runs with other settings than those of today; train again."]
 
 
-@pytest.mark.parametrize(("changes", "stale", "expected"), [
-    ({"git_dirty": True}, [], ["⚠ Uncommitted: good had runs with changes"]),
-    ({"git_commit": None}, ["good"], ["⚠ Of no known commit: good had runs", "⚠ Stale: good had runs with other"]),
-    ({"fingerprint": "new"}, [], ["⚠ Judged before: good were trained again since"]),
-    ({"fingerprint": "old"}, [], ["✔ Current"]),
+@pytest.mark.parametrize(("changes", "today", "expected"), [
+    ({"git_dirty": True}, {}, ["⚠ Uncommitted: good had runs with changes"]),
+    ({"git_commit": None}, {"model": {}}, ["⚠ Of no known commit: good had runs", "⚠ Stale: good had runs with other"]),
+    ({"fingerprint": "new"}, {}, ["⚠ Judged before: good were trained again since"]),
+    ({"fingerprint": "old"}, {}, ["✔ Current"]),
 ])  # fmt: skip
-def test_a_seed_that_nobody_can_repeat_is_said(results, tmp_path, changes, stale, expected):
+def test_a_seed_that_nobody_can_repeat_is_said(results, tmp_path, changes, today, expected):
     change_json(tmp_path / "good" / "train" / "seed2" / "run.json", lambda record: record.update(changes))
     costs = {"fingerprints": {"2": "old"}} if "fingerprint" in changes else {}
     (tmp_path / "good/evaluation/costs.json").write_text(json.dumps(costs))
-    found = said(tmp_path, stale)
+    found = said(tmp_path, {"good": SETTINGS | today})
     assert [line[: len(start)] for line, start in zip(found, expected, strict=True)] == expected
 
 
