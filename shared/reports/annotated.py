@@ -46,7 +46,7 @@ def model_page(
     whole = _prose("\n\n".join(part for part in about if not LETTERS.match(part)), letters)
     symbols = "".join(f"<dt>{letter}</dt><dd>{_words(said, {})}</dd>" for letter, said in letters.items())
     coloured = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).split("\n")
-    found, parts = users_of(source, tests), []
+    found, parts = users_of(source, tests), list[doc.Block]()
     for piece in pieces(tree, len(text.splitlines())):
         prose = f"{whole}<dl>{symbols}</dl>" if piece.name == BEGINNING else _prose(piece.docstring, letters)
         led = [(f"{path.name}, {case}", doc.relative(path, base)) for path, case in found.get(piece.name, ())]
@@ -55,7 +55,7 @@ def model_page(
     said = f"The model that trains: {link('model.py', doc.relative(source, base))}, from top to bottom."
     more = "A shape such as (B, D) says what its letters count when it is pointed at."
     title = " ".join(summary.split()).split(" (")[0]
-    return [doc.Heading(title, level=1), doc.Paragraph(f"{said} {more}"), doc.Annotated(parts)]
+    return [doc.Heading(title, level=1), doc.Paragraph(f"{said} {more}"), *parts]
 
 
 def letters_of_shapes(text: str) -> dict[str, str]:
@@ -78,29 +78,23 @@ class Piece(NamedTuple):
 
 def pieces(tree: ast.Module, lines: int) -> list[Piece]:
     """The functions and classes of a module, methods apart, and what stands before, between and after them."""
-    starts: list[tuple[int, str, ast.FunctionDef | ast.ClassDef]] = []
+    named: list[tuple[str, ast.FunctionDef | ast.ClassDef]] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            starts.append((_first(node), node.name, node))
-            methods = [each for each in getattr(node, "body", ()) if isinstance(each, ast.FunctionDef)]
-            if isinstance(node, ast.ClassDef):
-                if methods and methods[0].name == "__init__" and not ast.get_docstring(methods[0]):
-                    del methods[0]  # it stands with its class, which says what the arguments are
-                starts += [(_first(each), f"{node.name}.{each.name}", each) for each in methods]
+            named.append((node.name, node))
+        if isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            if methods and methods[0].name == "__init__" and not ast.get_docstring(methods[0]):
+                del methods[0]  # it stands with its class, which says what the arguments are
+            named += [(f"{node.name}.{each.name}", each) for each in methods]
     body = [node for node in tree.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))]
-    first = body[0].lineno if body else 1
-    found = [Piece(BEGINNING, "", first, (starts[0][0] if starts else lines + 1) - 1, range(0))]
-    ends = [start for start, *_ in starts[1:]] + [lines + 1]
-    for (start, name, node), end in zip(starts, ends, strict=True):
-        text = ast.get_docstring(node) or ""
-        expression = node.body[0] if text else None
-        hidden = range(expression.lineno, (expression.end_lineno or 0) + 1) if expression else range(0)
-        found.append(Piece(name, text, start, end - 1, hidden))
-    return found
-
-
-def _first(node: ast.FunctionDef | ast.ClassDef) -> int:
-    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    found, end = list[Piece](), lines
+    for name, of in reversed(named):
+        text, begin = ast.get_docstring(of) or "", min([of.lineno, *(each.lineno for each in of.decorator_list)])
+        hidden = range(of.body[0].lineno, (of.body[0].end_lineno or 0) + 1) if text else range(0)
+        found.insert(0, Piece(name, text, begin, end, hidden))
+        end = begin - 1
+    return [Piece(BEGINNING, "", body[0].lineno if body else 1, end, range(0)), *found]
 
 
 def _code(lines: Sequence[str], piece: Piece, letters: Mapping[str, str]) -> list[tuple[int, Markup]]:

@@ -255,7 +255,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a program beside what it says of itself.
+    """A part of a program beside what it says of itself; HTML alone shows it, as a code host shows the program itself.
 
     Attributes:
         name: of the function or class.
@@ -276,18 +276,25 @@ class Part:
         return self.name.replace(" ", "-")
 
 
+Box = tuple[float, float, float, float, Sequence[tuple[float, str]], bool]
+"""Middle, top, width, height; its lines of words, each below its y, none of a free place; and whether it is new."""
+
+
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing in the colours of the page, which HTML alone shows."""
+    """Boxes and arrows in the colours of the page, which HTML alone shows; in pixels of a phone.
 
-    svg: str
+    Attributes:
+        size: width and height.
+        boxes: as :data:`Box`.
+        arrows: x and y of where each begins, and of where it ends.
+        label: what is seen.
+    """
 
-
-@dataclass(frozen=True)
-class Annotated:
-    """A program, part by part; HTML alone shows it, as a code host shows the program itself."""
-
-    parts: Sequence[Part]
+    size: tuple[float, float]
+    boxes: Sequence[Box]
+    arrows: Sequence[tuple[float, float, float, float]]
+    label: str
 
 
 @dataclass(frozen=True)
@@ -320,7 +327,7 @@ class Grid:
 
 Block = (
     Heading | Paragraph | Bullets | Table | CodeBlock | Figure | Explorer | Details | Columns | Card | Drawing
-    | Annotated | Grid
+    | Part | Grid
 )  # fmt: skip
 
 

@@ -20,13 +20,6 @@ from shared.reports.page import Place, ScalePart, read_part, write_page
 from shared.reports.paper import Paper
 from shared.reports.verdicts import Entry, Report, paragraphs, say, scale_name
 
-BASES = {
-    "with small models, trained in minutes or hours of two cores": (
-        "generated", "own data", "standard data", "paper's data",
-    ),
-    "without training": ("measured", "identity"),
-}  # fmt: skip
-"""What decides, and the kinds of evidence that come from it."""
 WARNING = "⚠"
 
 
@@ -70,13 +63,8 @@ class Replicated:
     def others(self, claim: Entry) -> list[str]:
         """What is to be said of the other scales: which of them disagree, or leave a claim open on better data."""
         entries = self.by_claim[claim["id"]]
-        against = [
-            f"{'an earlier design at ' * (each not in entries)}{each['scale']} disagrees: {each['verdict']}"
-            for each in claim.get("against", ())
-        ]
-        best = better(entries)
-        undecided = [f"{entry['scale']}, on {entry['evidence']}: inconclusive" for entry in left_open(best, entries)]
-        return [*against, *undecided]
+        undecided = left_open(better(entries), entries)
+        return paragraphs("others", against=claim.get("against", ()), entries=entries, undecided=undecided)
 
     def tested(self, claim: str) -> list[Entry]:
         """The entries of a claim at the scales that have tested it, from the better evidence."""
@@ -114,7 +102,7 @@ def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
     led, explorer = _explored(parts)
     said: list[doc.Block] = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
     if facts.diagram:
-        said = [doc.Columns([("", said), ("", [doc.Drawing(facts.diagram.svg())])], first=1.6)]
+        said = [doc.Columns([("", said), ("", [facts.diagram.drawing()])], first=1.6)]
     top = [
         doc.Heading(f"{facts.title}, replicated", level=1),
         doc.Paragraph(say("citation", paper=facts)),
@@ -134,13 +122,7 @@ def decided_by(claims: Sequence[Entry]) -> str:
     """On how many claims are decided by which kind of evidence, and confirmed; empty where none is."""
     leads = [(claim["lead"] or {}, claim["evidence"]) for claim in claims if claim["verdict"] in SIDES]
     decided = Counter("identity" if lead.get("kind") == "exact" else evidence for lead, evidence in leads)
-    said = []
-    for how, kinds in BASES.items():
-        if found := [f"{decided[kind]} by {verdicts.KINDS[kind]}" for kind in kinds if decided[kind]]:
-            said.append(f"{', '.join(found)}, {how}")
-    again = [claim["confirmed"] for claim in claims if claim.get("confirmed") in ("confirmed", "not confirmed")]
-    of = f" Further seeds, of another day or machine, confirm {again.count('confirmed')} of {len(again)} verdicts."
-    return f"Decided: {'; '.join(said)}.{of if again else ''}" if said else ""
+    return say("decided_by", decided=decided, confirmed=Counter(claim.get("confirmed") for claim in claims))
 
 
 def totals(claims: Sequence[Entry]) -> str:
@@ -161,7 +143,7 @@ def _answer(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
     base, claims = paper.folder, paper.claims
     sorts = verdicts.counts_by_sort(claims)
     data = {report.scale: {entry["evidence"] for entry in report.claims.values()} for report in paper.reports}
-    run = say("run_paper", paper=paper.folder.name, data=data, kinds=verdicts.KINDS)
+    run = say("run_paper", paper=paper.folder.name, data=data)
     blocks: list[doc.Block] = [doc.Paragraph(f"{strong(totals(claims))} {sorts} {say('limits')}"), doc.Paragraph(run)]
     for scale, part in parts.items():
         said = [each for each in part.standing if isinstance(each, doc.Paragraph) and WARNING in each.text]

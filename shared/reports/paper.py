@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Literal
 
-from markupsafe import Markup
 from pydantic import Field, model_validator
 
 from shared.claims.schema import Provenance
 from shared.config import Strict, build, load_yaml
-from shared.reports.document import link
+from shared.reports.document import Box, Drawing, link
 
 Value = float | int | str | None
 SOURCES: Mapping[str, str] = {
@@ -23,10 +21,6 @@ SOURCES: Mapping[str, str] = {
 """Provenance of a fact, in words."""
 WIDTH, GAP, LINE, LETTER, EDGE = 360.0, 30.0, 17.0, 7.2, 6.0
 """Of the drawing, between rows, of a line, of a letter on average, and around the words of a box: pixels of a phone."""
-HEAD = (
-    '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-    '<path d="M0 0 8 4 0 8z"/></marker>'
-)
 
 
 class Column(Strict):
@@ -202,49 +196,34 @@ class Diagram(Strict):
             raise ValueError(f"the arrow '{wrong[0]}' must be two names with a space between them")
         return self
 
-    def svg(self) -> Markup:
-        """The drawing, in the colours of the page around it."""
-        boxes, words, top = {}, [], 1.0
+    def drawing(self) -> Drawing:
+        """Where its boxes and arrows are."""
+        boxes, top = dict[str, Box](), 1.0
         for row in self.rows:
             width = WIDTH / len(row) - 8
             lines = {name: textwrap.wrap(text, int((width - 2 * EDGE) / LETTER)) for name, text in row.items()}
             height = LINE * max(map(len, lines.values())) + 2 * EDGE
             for place, (name, said) in enumerate(lines.items()):
-                middle = WIDTH * (place + 0.5) / len(row)
-                boxes[name] = (middle, top, width, height)
-                if said != ["-"]:
-                    kind = ' class="new"' if name in self.new else ""
-                    words.append(f'<rect{kind} x="{middle - width / 2:.1f}" y="{top:.1f}" width="{width:.1f}" '
-                                 f'height="{height:.1f}" rx="5"/>')  # fmt: skip
-                    first = top + (height - LINE * len(said)) / 2 + 13
-                    words += [
-                        f'<text x="{middle:.1f}" y="{first + LINE * number:.1f}">{escape(line)}</text>'
-                        for number, line in enumerate(said)
-                    ]
+                first = top + (height - LINE * len(said)) / 2 + 13
+                words = [] if said == ["-"] else [(first + LINE * number, line) for number, line in enumerate(said)]
+                boxes[name] = (WIDTH * (place + 0.5) / len(row), top, width, height, words, name in self.new)
             top += height + GAP
-        arrows = "".join(self._line(arrow, boxes) for arrow in self.arrows)
         label = "; ".join(" leads to ".join(map(self._words, arrow.split())) for arrow in self.arrows)
-        size = f'viewBox="0 0 {WIDTH:.0f} {top - GAP + 1:.0f}"'
-        head = f'<svg class="diagram" {size} role="img" aria-label="{escape(label)}">'
-        return Markup(f"{head}{HEAD}{arrows}{''.join(words)}</svg>")
+        arrows = [self._ends(arrow, boxes) for arrow in self.arrows]
+        return Drawing((WIDTH, top - GAP + 1), [*boxes.values()], arrows, label)
 
     def _words(self, name: str) -> str:
         return next(row[name] for row in self.rows if name in row)
 
-    def _line(self, arrow: str, boxes: Mapping[str, tuple[float, float, float, float]]) -> str:
+    def _ends(self, arrow: str, boxes: Mapping[str, Box]) -> tuple[float, float, float, float]:
         """From one box to the other: down, or to the side where they stand in one row; ends keep apart."""
-        one, other = arrow.split()
-        (x1, y1, w1, h1), (x2, y2, w2, h2) = boxes[one], boxes[other]
+        (x1, y1, w1, h1, *_), (x2, y2, w2, h2, *_) = map(boxes.__getitem__, arrow.split())
         if y1 == y2:
             side = 1 if x2 > x1 else -1
-            begin, end = (x1 + side * w1 / 2, y1 + h1 / 2), (x2 - side * w2 / 2, y2 + h2 / 2)
-        else:
-            begin = (x1 + self._apart(arrow, 0, boxes) * w1, y1 + h1)
-            end = (x2 + self._apart(arrow, 1, boxes) * w2, y2)
-        (a, b), (c, d) = begin, end
-        return f'<path d="M{a:.1f} {b:.1f} {c:.1f} {d:.1f}" marker-end="url(#head)"/>'
+            return x1 + side * w1 / 2, y1 + h1 / 2, x2 - side * w2 / 2, y2 + h2 / 2
+        return x1 + self._apart(arrow, 0, boxes) * w1, y1 + h1, x2 + self._apart(arrow, 1, boxes) * w2, y2
 
-    def _apart(self, arrow: str, side: int, boxes: Mapping[str, tuple[float, float, float, float]]) -> float:
+    def _apart(self, arrow: str, side: int, boxes: Mapping[str, Box]) -> float:
         """Where on its box an arrow ends, from -0.5 to 0.5: in the order in which the other ends stand."""
         name = arrow.split()[side]
         ends = [each.split()[1 - side] for each in self.arrows if each.split()[side] == name]

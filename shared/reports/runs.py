@@ -23,7 +23,7 @@ from shared.reports.document import SPACE, code, hash_text, number, plain, signe
 from shared.reports.exhibits import KindReport, Results
 from shared.reports.naming import has_tokens, name_and_code, name_of, token_of
 from shared.reports.paper import SOURCES, Paper, PaperTable
-from shared.reports.verdicts import floor_text, say
+from shared.reports.verdicts import floor_text, paragraphs, say
 
 Tasks = Mapping[str, list[RunResults]]
 Floors = Mapping[str, Floor]
@@ -168,15 +168,10 @@ def _seeds_of(runs: Sequence[RunResults], what: str) -> list[doc.Block]:
 
 def _notes(runs: list[RunResults]) -> list[doc.Block]:
     """Below a table: what an ensemble and a token are, and the signatures of its metrics."""
-    said = []
-    if any(run.members for run in runs):
-        said.append("An ensemble is the models of all seeds, judged once as one.")
-    if any(map(has_tokens, runs)):
-        said.append(f"One token is one {token_of(runs)}.")
     signatures = {name: text for run in runs for name, text in run.signatures.items()}
-    lines = [" ".join(said)] if said else []
-    lines += [f"{measure(name).title}: {code(text)}" for name, text in sorted(signatures.items())]
-    return [doc.Paragraph(line) for line in lines]
+    token, together = token_of(runs) if any(map(has_tokens, runs)) else "", any(run.members for run in runs)
+    said = paragraphs("notes", token=token, together=together, signatures=sorted(signatures.items()))
+    return [doc.Paragraph(each) for each in said]
 
 
 def cost(tasks: Tasks) -> list[doc.Block]:
@@ -203,9 +198,7 @@ def cost(tasks: Tasks) -> list[doc.Block]:
             alike.append(f"{title.lower()} {cells[0]}")
         else:
             columns.append((title, "l", cells))
-    said = [f"{CONVENTION} The mean over the seeds."] if counted else []
-    said += [f"All runs: {'; '.join(alike)}."] if alike else []
-    note = [doc.Paragraph(" ".join(said))] if said else []
+    note = [doc.Paragraph(each) for each in paragraphs("cost", convention=CONVENTION * counted, alike=alike)]
     return [doc.Heading("Cost of training"), doc.table_of(*columns), *note]
 
 
@@ -329,8 +322,8 @@ def provenance(tasks: Tasks) -> list[doc.Block]:
     rows = [[fact, _listed(values)] for fact, values in facts.items()]
     rows += [[f"Data: {name}", f"{code(hash_text(digest))}…"] for name, digest in sorted(data)]
     folded = doc.Details("Versions, machine and hashes", [doc.Table(("What", "Value"), rows, "ll")])
-    said = f"The runs are of {'these commits' if len(commits) > 1 else 'commit'}: {_listed(map(hash_text, commits))}."
-    return [doc.Heading("Where the numbers come from"), doc.Paragraph(said), folded]
+    said = doc.Paragraph(say("commits", commits=sorted(map(hash_text, commits))))
+    return [doc.Heading("Where the numbers come from"), said, folded]
 
 
 def commit_of(record: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ def _write_model(paper: Replicated, facts: Paper, source: Path, links: Sequence[
             of_part[part].append((f"{verdicts.in_short(claim)} ({claim['verdict']})", f"index.html#{claim['id']}"))
     blocks = annotated.model_page(source, source.parents[2] / "tests", of_part, paper.folder)
     if facts.diagram:
-        blocks.insert(2, doc.Drawing(facts.diagram.svg()))
+        blocks.insert(2, facts.diagram.drawing())
     trail = (("All papers", "../README.md"), (facts.short, "README.md"))
     place = Place(trail, more=links, contents=False)
     text = render(blocks, "html", title="The model", folder=paper.folder, place=place)

@@ -21,7 +21,7 @@ from shared.metrics.registry import known, measure
 from shared.records import read_json
 from shared.reports import document as doc
 from shared.reports import naming, paper
-from shared.reports.document import MINUS, SPACE, badge, link, number, plain, signed, strong, typeset
+from shared.reports.document import MINUS, SPACE, badge, link, number, plain, signed, typeset
 from shared.reports.page import templates
 
 KINDS = {
@@ -76,12 +76,7 @@ def counts_by_sort(entries: Iterable[Entry]) -> str:
         own = UNTESTED if lead is None else "identity" if lead["kind"] == "exact" else entry.get("sort", SORTS[0])
         sort = OURS if entry.get("ours") else own
         groups[sort].append(entry["verdict"])
-    said = [
-        f"Of {number_of(len(group), sort, MANY.get(sort, ''))}: {strong(counts_text(group))}."
-        for sort, group in groups.items()
-        if group and sort != UNTESTED
-    ]
-    return " ".join(said + [f"Not tested: {len(groups[UNTESTED])}."] * bool(groups[UNTESTED]))
+    return say("counts_by_sort", untested=len(groups.pop(UNTESTED)), groups=groups)
 
 
 def counts_text(verdicts: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from shared.reports.document import Drawing
 from shared.reports.page import render
 from shared.reports.paper import Paper
 from tests.refused import assert_refused
@@ -18,7 +17,7 @@ OUTSIDE = """boxes => boxes.flatMap(text => {
 @pytest.mark.parametrize("width", [360, 1200])
 def test_the_words_of_every_diagram_stand_in_its_boxes(width, opened, tmp_path):
     diagrams = [Paper.load(folder / "paper.yaml").diagram for folder in PAPERS]
-    drawings = [Drawing(each.svg()) for each in diagrams]
+    drawings = [each.drawing() for each in diagrams]
     (tmp_path / "page.html").write_text(render(drawings, "html", title="t", folder=tmp_path))
     page = opened(tmp_path, "page.html", viewport={"width": width, "height": 800})
     assert page.locator("svg.diagram").count() == len(PAPERS)
