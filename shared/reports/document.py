@@ -7,7 +7,7 @@ import os
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -195,10 +195,12 @@ class Explorer:
     Attributes:
         data: for the script.
         pictures: which it shows.
+        first: picture of a figure of the page that leads to it, to the place of the first of the figure's maps in it.
     """
 
     data: Mapping[str, Any]
     pictures: Sequence[Path] = ()
+    first: Mapping[Path, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from shared.reports.document import Block, Explorer, Figure, Heading, Paragraph, extremes
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-KeyT = TypeVar("KeyT", bound=Hashable)
 
 TITLE = "Attention, word by word"
 INTRODUCTION = (
@@ -68,12 +66,10 @@ class Explored(Figure):
     Attributes:
         maps: what can be chosen.
         choose: what a reader is asked to do.
-        first: the place of the first of its maps among all of the page; None before :func:`gather_maps` has found it.
     """
 
     maps: Sequence[Attention] = ()
     choose: str = "Choose a word:"
-    first: int | None = None
 
     @property
     def finding(self) -> str:
@@ -89,46 +85,33 @@ class Explored(Figure):
         return "".join(extremes(what, {name: fmean(of) for name, of in found.items()}) for what, found in said.items())
 
 
-def gather_maps(groups: Mapping[KeyT, Sequence[Block]]) -> tuple[dict[KeyT, Sequence[Block]], list[Block]]:
-    """One explorer of the maps of all figures, with its heading; and the figures, which lead to their maps in it.
+def gather_maps(figures: Sequence[Explored]) -> list[Block]:
+    """One explorer of the maps of all figures, with its heading; nothing where no figure has a map.
 
     Maps that are chosen alike are the same: the first figure's counts.
-
-    Args:
-        groups: blocks by what they belong to.
-
-    Returns:
-        the groups, and the blocks of the explorer; none where no figure has a map.
     """
-    figures = [block for blocks in groups.values() for block in blocks if isinstance(block, Explored)]
     owner: dict[tuple[tuple[str, str], ...], tuple[Attention, int]] = {}
-    for figure_number, figure in enumerate(figures):
+    for number, figure in enumerate(figures):
         for each in figure.maps:
-            owner.setdefault((*each.choices.items(),), (each, figure_number))
-    if not owner:
-        return {**groups}, []
-    place = {key: i for i, key in enumerate(owner)}
-
-    def leading(block: Block) -> Block:
-        if not (isinstance(block, Explored) and block.maps):
-            return block
-        return replace(block, first=place[(*block.maps[0].choices.items(),)])
-
-    led: dict[KeyT, Sequence[Block]] = {name: [*map(leading, blocks)] for name, blocks in groups.items()}
+            owner.setdefault((*each.choices.items(),), (each, number))
+    place = {key: number for number, key in enumerate(owner)}
+    first = {figure.path: place[(*figure.maps[0].choices.items(),)] for figure in figures if figure.maps}
     said = [{"caption": figure.caption, "choose": figure.choose} for figure in figures]
-    return led, [Heading(TITLE), Paragraph(INTRODUCTION), _explorer(said, [*owner.values()])]
+    return [Heading(TITLE), Paragraph(INTRODUCTION), _explorer(said, [*owner.values()], first)] if owner else []
 
 
 def explorer_of(maps: Sequence[Attention]) -> Explorer:
     """The explorer of maps that belong to no figure."""
-    return _explorer([{"choose": Explored.choose}], [(each, 0) for each in maps])
+    return _explorer([{"choose": Explored.choose}], [(each, 0) for each in maps], {})
 
 
-def _explorer(figures: Sequence[Mapping[str, str]], maps: Sequence[tuple[Attention, int]]) -> Explorer:
+def _explorer(
+    figures: Sequence[Mapping[str, str]], maps: Sequence[tuple[Attention, int]], first: Mapping[Path, int]
+) -> Explorer:
     """The explorer of maps, each with the number of its figure."""
     pictures = list(dict.fromkeys(each.picture for each, _ in maps if each.picture is not None))
     data = [_as_data(each, pictures) | {"figure": of} for each, of in maps]
-    return Explorer({"figures": figures, "maps": data}, pictures)
+    return Explorer({"figures": figures, "maps": data}, pictures, first)
 
 
 def _as_data(each: Attention, pictures: Sequence[Path]) -> dict[str, Any]:

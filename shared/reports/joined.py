@@ -99,7 +99,6 @@ def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
         ReplicationError: a file of a report cannot be read.
     """
     parts = {report.scale: read_part(report.folder) for report in paper.reports}
-    led, explorer = _explored(parts)
     said: list[doc.Block] = [*([doc.Paragraph(facts.mechanism)] if facts.mechanism else ()), *_answer(paper, parts)]
     if facts.diagram:
         said = [doc.Columns([("", said), ("", [facts.diagram.drawing()])], first=1.6)]
@@ -110,12 +109,12 @@ def write_paper(paper: Replicated, facts: Paper, place: Place) -> None:
         *_verdicts(paper),
         *_effects(paper),
         doc.Heading("Claim by claim"),
-        *(_card(paper, claim, led, facts.code) for claim in paper.claims),
-        *explorer,
+        *(_card(paper, claim, parts, facts.code) for claim in paper.claims),
+        *_explorer(parts),
     ]
     own = doc.Bullets([say("whole", report=each, page=each.page(paper.folder)) for each in paper.reports])
     whole = [*top, doc.Heading("Everything else"), own]
-    write_page(whole, paper.folder, title=facts.short, place=place, html=[*top, *_folded(paper, led)])
+    write_page(whole, paper.folder, title=facts.short, place=place, html=[*top, *_folded(paper, parts)])
 
 
 def decided_by(claims: Sequence[Entry]) -> str:
@@ -206,11 +205,13 @@ def relative(entry: Entry, unit: str = "relevant") -> Effect | None:
     return Effect(verdicts.in_short(entry), entry["verdict"], effect, tuple(ends), hollow)
 
 
-def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: Mapping[str, Sequence[str]]) -> doc.Card:
+def _card(
+    paper: Replicated, claim: Entry, parts: Mapping[str, ScalePart], code: Mapping[str, Sequence[str]]
+) -> doc.Card:
     """A claim with its better evidence; how it was decided, further figures and the other scales are folded."""
     name = claim["id"]
     first, *others = paper.tested(name) or [claim]
-    card = led[first["scale"]].cards[name]
+    card = parts[first["scale"]].cards[name]
     drawn: list[doc.Block] = [each for each in card.evidence if isinstance(each, doc.Figure)]
     words, exhibits = [block for block in card.evidence if block not in drawn], [*card.exhibits]
     drawn += [exhibits.pop(0)] if exhibits and isinstance(exhibits[0], doc.Figure) else []
@@ -223,7 +224,7 @@ def _card(paper: Replicated, claim: Entry, led: Mapping[str, ScalePart], code: M
     if card.decided:
         said.append(doc.Details("How it was decided", card.decided))
     for entry in others:
-        of, found = led[entry["scale"]].cards[name], f"{entry['verdict']}, {verdicts.found_text(entry)}"
+        of, found = parts[entry["scale"]].cards[name], f"{entry['verdict']}, {verdicts.found_text(entry)}"
         title = f"At {scale_name(entry['scale'])}: {doc.SYMBOLS[entry['verdict']]} {found}"
         said.append(doc.Details(title, [*of.evidence, *of.exhibits, *of.decided]))
     return doc.Card(name, claim["verdict"], claim["how"], doc.sentence(verdicts.in_short(claim)), said)
@@ -237,32 +238,24 @@ def _headed(entry: Entry, claim: Entry) -> str:
     return named if entry["verdict"] == claim["verdict"] else f"{named} {verdicts.verdict_text(entry)}"
 
 
-def _explored(parts: Mapping[str, ScalePart]) -> tuple[dict[str, ScalePart], list[doc.Block]]:
-    """The same parts, whose figures lead to the one explorer of the page, and the explorer."""
-    groups = {(scale, name): card.exhibits for scale, part in parts.items() for name, card in part.cards.items()}
-    groups |= {(scale, ""): part.rest for scale, part in parts.items()}
-    shown = {scale for (scale, _), blocks in groups.items() for each in blocks if isinstance(each, Explored)}
-    if len(shown) > 1:
-        groups = {key: [_at_scale(each, key[0]) for each in blocks] for key, blocks in groups.items()}
-    led, explorer = gather_maps(groups)
-    found = {}
-    for scale, part in parts.items():
-        cards = {name: replace(card, exhibits=led[scale, name]) for name, card in part.cards.items()}
-        found[scale] = replace(part, cards=cards, rest=led[scale, ""])
-    return found, explorer
+def _explorer(parts: Mapping[str, ScalePart]) -> list[doc.Block]:
+    """The one explorer of the page, of the figures of all scales."""
+    shown = [(scale, each) for scale, part in parts.items() for card in part.cards.values() for each in card.exhibits]
+    shown += [(scale, each) for scale, part in parts.items() for each in part.rest]
+    figures = [(scale, each) for scale, each in shown if isinstance(each, Explored)]
+    several = len({scale for scale, _ in figures}) > 1
+    return gather_maps([_at_scale(each, scale) if several else each for scale, each in figures])
 
 
-def _at_scale(block: doc.Block, scale: str) -> doc.Block:
-    if not isinstance(block, Explored):
-        return block
-    return replace(block, maps=[replace(each, choices={"Scale": scale, **each.choices}) for each in block.maps])
+def _at_scale(figure: Explored, scale: str) -> Explored:
+    return replace(figure, maps=[replace(each, choices={"Scale": scale, **each.choices}) for each in figure.maps])
 
 
-def _folded(paper: Replicated, led: Mapping[str, ScalePart]) -> list[doc.Block]:
+def _folded(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block]:
     """The sections of all scales; what they say alike stands once."""
     sections: dict[str, dict[str, list[doc.Block]]] = defaultdict(dict)
     folders = {report.scale: report.folder for report in paper.reports}
-    for scale, part in led.items():
+    for scale, part in parts.items():
         title = ""
         for block in part.rest:
             if isinstance(block, doc.Heading) and block.level == 2:
@@ -273,7 +266,7 @@ def _folded(paper: Replicated, led: Mapping[str, ScalePart]) -> list[doc.Block]:
         at = doc.relative(folders[scale], paper.folder)
         sections[title][scale].append(doc.Bullets(paragraphs("files", at=f"{at}/")))  # the last one is on files
     blocks: list[doc.Block] = []
-    plans: dict[str, list[doc.Block]] = {scale: [*part.standing] for scale, part in led.items()}
+    plans: dict[str, list[doc.Block]] = {scale: [*part.standing] for scale, part in parts.items()}
     for title, found in {**sections, "Plans, and whether the runs are of today": plans}.items():
         first, *others = found.values()
         apart: list[doc.Block] = []

@@ -71,7 +71,9 @@ def render(blocks: Sequence[Block], form: Form, *, title: str, folder: Path, pla
         ValueError: two cards or sections have the same id.
     """
     template, contents = _environment(form).get_template(f"page.{form}.j2"), _contents(blocks)
-    text = template.render(blocks=blocks, title=title, folder=folder, place=place or Place(), contents=contents)
+    first = next((each.first for each in blocks if isinstance(each, document.Explorer)), {})
+    values = {"title": title, "folder": folder, "place": place or Place(), "contents": contents, "first": first}
+    text = template.render(blocks=blocks, **values)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -256,7 +258,10 @@ def read_part(folder: Path) -> ScalePart:
     def whole(value: dict[str, Any]) -> Any:  # the innermost objects come first
         if PATH in value:
             return folder / value[PATH]
-        return KINDS[value.pop(KIND)](**value) if KIND in value else value
+        if KIND not in value:
+            return value
+        kind = KINDS[value[KIND]]
+        return kind(**{each.name: value[each.name] for each in fields(kind) if each.name in value})
 
     try:
         return json.loads((folder / DATA).read_text(encoding="utf-8"), object_hook=whole)

@@ -89,7 +89,7 @@ def test_no_words_of_the_data_become_markup_in_any_block(picture, tmp_path):
     """Sentences, captions and texts of data stand in all of these."""
     script = "</script></title><script>alert(1)</script><img src=x onerror=alert(1)> &lt;script>"
     attention = Attention({script: script}, [script, "b"], [script, "b"], [[0.5, 0.5], [1.0, 0.0]])
-    groups, explorer = gather_maps({"": [Explored(picture, script, maps=[attention], choose=script)]})
+    explored = Explored(picture, script, maps=[attention], choose=script)
     heat = doc.HeatLine([script, "b"], [1.0, 0.5], title=script, name=script)
     inner = [
         doc.Paragraph(f"{script}{doc.strong(script)}{doc.code(script)}{doc.link(script, 'a')}"),
@@ -98,8 +98,8 @@ def test_no_words_of_the_data_become_markup_in_any_block(picture, tmp_path):
         doc.CodeBlock(script),
         doc.Figure(picture, script, alt=script),
         doc.Heat(picture, script, lines=[heat]),
-        *groups[""],
-        explorer[-1],
+        explored,
+        gather_maps([explored])[-1],
     ]
     tile = doc.Tile("T-C1", "inconclusive", script, "#T-C1")
     blocks = [

@@ -11,7 +11,7 @@ from replications.show_attend_tell.report import Overlays
 from replications.transformer import figures as transformer
 from replications.transformer_xl.texts import AttentionToText
 from shared.pipeline.trying import write_tried
-from shared.reports.document import Figure, Paragraph
+from shared.reports.document import Paragraph
 from shared.reports.explorer import Attention, Explored, gather_maps
 from shared.reports.page import render, write_page
 from shared.tasks.examples import read_kept, write_kept
@@ -71,8 +71,8 @@ def shown(opened, tmp_path):
     """Opens a page of these figures."""
 
     def show(figures, **options):
-        groups, explorer = gather_maps({"": figures})
-        write_page([*groups[""], Paragraph("."), *explorer], tmp_path, title="t")
+        explorer = gather_maps(figures)
+        write_page([*figures, Paragraph("."), *explorer], tmp_path, title="t")
         return opened(tmp_path, "index.html", **options), explorer[-1].data["maps"] if explorer else []
 
     return show
@@ -81,10 +81,9 @@ def shown(opened, tmp_path):
 def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
     first = figure(tmp_path, "a", [one("x"), one("y")], "First.", choose="Choose a row:")
     again = figure(tmp_path, "b", [one("y", [[0.0, 1.0]]), one("z")], "Second.")
-    other = Figure(tmp_path / "a.png", "No map.")
-    groups, blocks = gather_maps({"C1": [first, other], "": [again]})
-    assert groups == {"C1": [replace(first, first=0), other], "": [replace(again, first=1)]}
-    data = blocks[-1].data
+    explorer = gather_maps([first, again])[-1]
+    assert explorer.first == {first.path: 0, again.path: 1}
+    data = explorer.data
     assert [(each["choices"]["Model"], each["figure"]) for each in data["maps"]] == [("x", 0), ("y", 0), ("z", 1)]
     assert data["maps"][1]["weights"] == [[100, 0]]
     assert data["figures"] == [
@@ -95,16 +94,16 @@ def test_maps_of_all_figures_are_in_one_explorer_each_once(tmp_path):
 def test_weights_relative_to_the_largest_are_whole_per_cents_of_it(tmp_path):
     small = replace(one("x", [[0.02, 0.01]]), of_largest=True)
     nothing = replace(one("y", [[0.0, 0.0]]), of_largest=True)
-    _, blocks = gather_maps({"": [figure(tmp_path, "a", [small, nothing])]})
+    blocks = gather_maps([figure(tmp_path, "a", [small, nothing])])
     assert [each["weights"] for each in blocks[-1].data["maps"]] == [[[100, 50]], [[0, 0]]]
 
 
 def test_markdown_shows_the_pictures_and_leads_to_the_explorer_if_there_are_maps(tmp_path):
     plain = figure(tmp_path, "a", [])
-    assert gather_maps({"": [plain]}) == ({"": [plain]}, [])
+    assert gather_maps([plain]) == []
     assert "data-map=" not in render([plain], "html", title="t", folder=tmp_path)
-    groups, explorer = gather_maps({"": [figure(tmp_path, "a", [one("x")])]})
-    text = render([*groups[""], *explorer], "md", title="t", folder=tmp_path)
+    led = figure(tmp_path, "a", [one("x")])
+    text = render([led, *gather_maps([led])], "md", title="t", folder=tmp_path)
     assert "![Seen](a.png)" in text
     assert text.endswith("](index.html#attention-word-by-word).\n")
 
