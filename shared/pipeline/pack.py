@@ -52,11 +52,7 @@ def pack_stage(paper: str, scale: str) -> None:
         raise ReplicationError(f"{archive} holds {min(lost)}, which {runs} lacks; run '{unpack}' first, or delete it.")
     before = f", in place of one of {archive.stat().st_size / 1e6:.1f} MB" if archive.exists() else ""
     partial = archive.with_name(f".{archive.name}.partial")
-    with (
-        partial.open("wb") as raw,
-        lzma.open(raw, "wb") as packed,
-        tarfile.open(mode="w", fileobj=packed, format=tarfile.PAX_FORMAT) as tar,
-    ):
+    with tarfile.open(partial, "w:xz", format=tarfile.PAX_FORMAT) as tar:
         for file in files:
             _add(tar, file.relative_to(runs).as_posix(), file.read_bytes())
     partial.replace(archive)

@@ -9,7 +9,7 @@ import time
 import traceback
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -58,15 +58,9 @@ def train_stage(name: str, scale: str, seeds: Sequence[int] | None = None) -> No
             processes.
     """
     settings, variant, config, chosen = _opened(name, scale, seeds)
-    folder, group, jobs = settings.folder(variant) / "train", Group.here(), []
-    for seed, mark in marks_of(settings, config, chosen).items():
-        label = f"{name} seed {seed}"
-        if not is_finished(folder / f"seed{seed}", mark):
-            run = settings.paper, scale, variant, seed, mark, label, folder / f"seed{seed}"
-            jobs.append(Job(label, train_seed, run))
-        elif group.first:
-            print(f"{label}: finished before, kept.")
-    if jobs:
+    folder, group = settings.folder(variant) / "train", Group.here()
+    trainings = training_jobs(settings, variant, chosen, lambda seed, mark: folder / f"seed{seed}", name)
+    if jobs := [job for _, job in trainings.values() if job is not None]:
         _fetched_hashes(settings, config.task)
     group.meet()
     if group.first:
@@ -92,6 +86,28 @@ def _opened(name: str, scale: str, seeds: Sequence[int] | None) -> tuple[ScaleFi
     config = runnable(settings, variant)
     check_model(settings.models, config)
     return settings, variant, config, chosen_seeds(config.seeds, seeds, f"{settings.path}: '{variant}'")
+
+
+def training_jobs(
+    settings: ScaleFile, variant: str, seeds: Iterable[int], place: Callable[[int, str], Path], label: str,
+    trial: dict[str, Any] | None = None,
+) -> dict[int, tuple[Path, Job | None]]:  # fmt: skip
+    """Seed to the folder of its training, and the job that trains it; none where it is finished, which is printed.
+
+    Args:
+        settings, variant, seeds: of the runs.
+        place: from a seed and the fingerprint of its run to the folder.
+        label: with the seed, names a run in what is printed.
+        trial: as of :func:`train_seed`.
+    """
+    found: dict[int, tuple[Path, Job | None]] = {}
+    for seed, mark in marks_of(settings, settings.run(variant, trial), seeds).items():
+        folder, named = place(seed, mark), f"{label} seed {seed}"
+        run = settings.paper, settings.scale, variant, seed, mark, named, folder, trial
+        found[seed] = folder, None if is_finished(folder, mark) else Job(named, train_seed, run)
+        if found[seed][1] is None and Group.here().first:
+            print(f"{named}: finished before, kept.")
+    return found
 
 
 def train_seed(

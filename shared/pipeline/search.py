@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 from rich.console import Console
@@ -25,7 +25,7 @@ from shared.pipeline.config import EMPTY, ScaleFile, Seeds, each_once, lenders
 from shared.pipeline.files import alone, run_folder, write_json
 from shared.pipeline.plan import found_path, load_found
 from shared.pipeline.provenance import hash_of, now, revision, sha256_of
-from shared.pipeline.runs import TRAINED, is_finished, marks_of, run_side_by_side, runnable, train_seed
+from shared.pipeline.runs import TRAINED, run_side_by_side, runnable, training_jobs
 from shared.pipeline.stages import features_stage, fetch_stage, prepare_stage
 from shared.records import read_if_whole, read_record
 from shared.reports.document import Text, code
@@ -35,6 +35,8 @@ from shared.training.pool import Job
 Value = bool | int | float | str
 Outcomes = dict[tuple[str, str], dict[str, Any]]
 """Key and variant to what ``search.json`` says of them."""
+Trials = dict[Value, dict[int, tuple[Path, Job | None]]]
+"""Value that is tried to :func:`shared.pipeline.runs.training_jobs`."""
 
 
 class Group(Strict):
@@ -204,16 +206,6 @@ class Search:
         return found
 
 
-class Trial(NamedTuple):
-    """A run with a value of the setting that is searched, and a pilot's seed; ``mark`` is its fingerprint."""
-
-    value: Value
-    seed: int
-    mark: str
-    folder: Path
-    job: Job
-
-
 @alone("trials")
 def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> None:
     """Train every variant with every value and pilot seed, and say which value is best; a killed search is continued.
@@ -241,13 +233,9 @@ def search_stage(paper: str, scale: str, only: Sequence[str] | None = None) -> N
             raise ReplicationError(f"{lacking}; add that variant to --only, or leave --only out.")
     for task in dict.fromkeys(map(settings.task_of, wanted)):
         _prepare(settings, task)
-    asked = [(group, name, [*_trials(search, group, name)]) for group, name in search.pairs() if name in wanted]
-    jobs: dict[Path, Job] = {}
-    for trial in [trial for *_, trials in asked for trial in trials]:
-        if is_finished(trial.folder, trial.mark):
-            print(f"{trial.job.label}: finished before, kept.")
-        else:
-            jobs[trial.folder] = trial.job
+    asked = [(group, name, _trials(search, group, name)) for group, name in search.pairs() if name in wanted]
+    every = [trial for *_, trials in asked for of_value in trials.values() for trial in of_value.values()]
+    jobs = {folder: job for folder, job in every if job is not None}  # groups may share a trial
     if cannot := set(run_side_by_side([*jobs.values()], paper, True)) - {None}:
         raise ReplicationError(f"{search.path}: a variant cannot be trained on this machine: {cannot.pop()}.")
     for group, variant, trials in asked:
@@ -278,29 +266,27 @@ def _prepare(settings: ScaleFile, task: str) -> None:
         write_json(known, {"of": hash_of(of), "data": sha256_of([runs / "tasks" / task])})
 
 
-def _trials(search: Search, group: Tried, variant: str) -> Iterator[Trial]:
-    settings, paper, scale = search.settings, search.settings.paper, search.settings.scale
+def _trials(search: Search, group: Tried, variant: str) -> Trials:
+    settings, found = search.settings, Trials()
+    folder = run_folder(settings.paper, settings.scale) / "search" / variant
     for value in group.values:
-        changes = search.changes(group, variant, value)
-        for seed, mark in marks_of(settings, search.config(group, variant, value), group.seeds).items():
-            folder = run_folder(paper, scale) / "search" / variant / mark[:16]
-            label = f"{paper}.{variant} {group.key} {value} seed {seed}"
-            job = Job(label, train_seed, (paper, scale, variant, seed, mark, label, folder, changes))
-            yield Trial(value, seed, mark, folder, job)
+        label, changes = f"{settings.paper}.{variant} {group.key} {value}", search.changes(group, variant, value)
+        found[value] = training_jobs(settings, variant, group.seeds, lambda _, mark: folder / mark[:16], label, changes)
+    return found
 
 
-def _outcome(search: Search, group: Tried, variant: str, trials: Sequence[Trial]) -> dict[str, Any]:
+def _outcome(search: Search, group: Tried, variant: str, trials: Trials) -> dict[str, Any]:
     """The loss of each value, means over the pilots, and the best value; null if any or all diverged."""
     from shared.reports.curves import DIVERGED
 
     settings, values = search.settings, list[dict[str, Any]]()
-    for value in group.values:
+    for value, of_value in trials.items():
         ends, seconds = dict[str, float | None](), 0.0
-        for trial in [each for each in trials if each.value == value]:
-            run = read_record(trial.folder / "run.json", "run the search again", TRAINED)
-            losses = read_curve(trial.folder / "curve.csv", metric="loss", split="valid")  # those that are finite
+        for seed, (folder, _) in of_value.items():
+            run = read_record(folder / "run.json", "run the search again", TRAINED)
+            losses = read_curve(folder / "curve.csv", metric="loss", split="valid")  # those that are finite
             diverged = run["stopped_because"].startswith(DIVERGED) or max(losses, default=-1) < run["updates"]
-            ends[str(trial.seed)] = None if diverged else losses[run["updates"]]
+            ends[str(seed)] = None if diverged else losses[run["updates"]]
             seconds += run["processor_seconds"]
         known = [loss for loss in ends.values() if loss is not None]
         mean = float(f"{sum(known) / len(known):.6g}") if len(known) == len(ends) else None
