@@ -272,15 +272,14 @@ class StudyPanel:
             return {}
         lines = {}
         for subject, label in self.subjects.items():
-            seeds = by_size(run, subject, self.quantity)
-            low, high = (
-                {size: end(of) for size, of in seeds.items()}
-                | {size: statistics.fmean(of) for size, of in by_size(run, subject, self.quantity + name).items()}
-                for end, name in ((min, "_low"), (max, "_high"))
-            )
+            seeds, low, high = (by_size(run, subject, self.quantity + end) for end in ("", "_low", "_high"))
             if sizes := sorted(seeds):
-                means = {size: statistics.fmean(of) for size, of in seeds.items()}
-                lines[label] = [sizes, *([values[size] for size in sizes] for values in (means, low, high))]
+                lines[label] = [
+                    sizes,
+                    [statistics.fmean(seeds[size]) for size in sizes],
+                    [statistics.fmean(low.get(size) or [min(seeds[size])]) for size in sizes],
+                    [statistics.fmean(high.get(size) or [max(seeds[size])]) for size in sizes],
+                ]
         return lines
 
 

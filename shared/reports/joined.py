@@ -269,9 +269,7 @@ def _folded(paper: Replicated, parts: Mapping[str, ScalePart]) -> list[doc.Block
     plans: dict[str, list[doc.Block]] = {scale: [*part.standing] for scale, part in parts.items()}
     for title, found in {**sections, "Plans, and whether the runs are of today": plans}.items():
         first, *others = found.values()
-        apart: list[doc.Block] = []
-        for scale, each in found.items():
-            apart += [doc.Heading(f"{scale.capitalize()} scale", level=3), *each]
-        alike = all(each == first for each in others)
-        blocks.append(doc.Details(title, first if alike else apart, section=True))
+        heads = {scale: doc.Heading(f"{scale.capitalize()} scale", level=3) for scale in found}
+        apart = [block for scale, each in found.items() for block in (heads[scale], *each)]
+        blocks.append(doc.Details(title, first if all(each == first for each in others) else apart, section=True))
     return blocks

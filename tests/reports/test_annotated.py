@@ -7,8 +7,7 @@ from html import unescape
 
 import pytest
 
-from shared.reports.annotated import letters_of_shapes, model_page, pieces, users_of
-from shared.reports.mathematics import ABOVE, with_mathematics
+from shared.reports.annotated import ABOVE, letters_of_shapes, model_page, pieces, users_of, with_mathematics
 from shared.reports.page import render
 from shared.reports.paper import Paper
 from tests.conftest import ROOT
