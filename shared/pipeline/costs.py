@@ -199,7 +199,7 @@ def estimate_stage(name: str, scale: str) -> None:
         found[each] = estimate(settings, each)
         print(f"{paper}.{each}: {described(found[each])}", flush=True)
     workers = load_params().workers or os.cpu_count() or 1
-    print("\n".join(summed([*found.values()], workers, datetime.now().astimezone())))
+    print(summed([*found.values()], workers, datetime.now().astimezone()))
     for task in dict.fromkeys(settings.task_of(each) for each, cost in found.items() if cost.missing == UNPREPARED):
         steps = ["fetch", *(["features"] if task in settings.features else []), "prepare"]
         commands = " && ".join(f"python -m shared.pipeline {step} {paper}.{task} --scale {scale}" for step in steps)
@@ -297,7 +297,7 @@ def described(found: Cost) -> str:
     return "; ".join(parts) + (f": {hours:,.2f} processor hours" if (hours := found.hours()) else "")
 
 
-def summed(found: list[Cost], workers: int, begin: datetime) -> list[str]:
+def summed(found: list[Cost], workers: int, begin: datetime) -> str:
     """The lines below those of the variants.
 
     Args:
@@ -306,17 +306,8 @@ def summed(found: list[Cost], workers: int, begin: datetime) -> list[str]:
         begin: when work would begin.
     """
     hours, elapsed = (sum(each.hours(side_by_side) for each in found) for side_by_side in (1, workers))
-    if not hours:
-        return ["nothing can be said of their cost yet"]
-    lines = [
-        f"together {hours:,.2f} processor hours; {workers} at once take {elapsed:,.2f} hours on an idle machine: begun "
-        f"now, until about {begin + timedelta(hours=elapsed):%Y-%m-%d %H:%M}; "
-        f"{max(each.memory for each in found):,.0f} MiB of memory for each at most",
-        "included: training, validation and judging of all seeds; not included: to fetch and prepare data, to encode "
-        "pictures, and the report",
-    ]
-    if gaps := sum(bool(each.missing) for each in found):
-        lines.append(
-            f"it will be more: of {gaps} of {number_of(len(found), 'variant')} a part is unknown, see WITHOUT above"
-        )
-    return lines
+    return render(
+        "docs/estimate.txt.j2", hours=hours, elapsed=elapsed, end=begin + timedelta(hours=elapsed), workers=workers,
+        memory=max((each.memory for each in found), default=0.0), gaps=sum(bool(each.missing) for each in found),
+        variants=number_of(len(found), "variant"),
+    ).rstrip()  # fmt: skip

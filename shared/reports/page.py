@@ -87,9 +87,9 @@ def write_page(
         (folder / name).write_text(render(shown, form, title=title, folder=folder, place=place), encoding="utf-8")
 
 
-def moved(title: str, target: str) -> str:
-    """A page whose content is at another address now, which it leads to, parts of it too."""
-    return _environment("html").get_template("moved.html.j2").render(title=title, target=target)
+def fill(template: str, **values: Any) -> str:
+    """The text of a template that is no page of blocks."""
+    return _environment("html" if ".html" in template else "md").get_template(template).render(**values)
 
 
 def print_blocks(blocks: Sequence[Block], console: Console) -> None:

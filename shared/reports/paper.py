@@ -260,16 +260,6 @@ class Paper(Strict):
     program: tuple[Program, ...] = ()
     parameter_counts: ParameterCounts | None = None
 
-    def bibtex(self) -> str:
-        """The paper as an entry for BibTeX."""
-        key = f"{self.authors[0].split()[-1].lower()}{self.year}"
-        fields = {
-            "title": f"{{{self.title}}}", "author": " and ".join(self.authors), "booktitle": self.venue,
-            "year": str(self.year), "url": self.url,
-        }  # fmt: skip
-        lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
-        return f"@inproceedings{{{key},\n{lines}\n}}\n"
-
     @classmethod
     def load(cls, path: Path) -> Paper:
         """Read a paper.yaml.

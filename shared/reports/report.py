@@ -24,7 +24,7 @@ from shared.reports.curves import write_curves
 from shared.reports.document import SPACE, code, number, plain, strong, typeset
 from shared.reports.exhibits import Exhibit, KindReport, Results, by_task, draw_exhibits
 from shared.reports.figures import draw_seeds
-from shared.reports.page import ScaleCard, ScalePart, moved, render, write_part
+from shared.reports.page import ScaleCard, ScalePart, fill, render, write_part
 from shared.reports.paper import Paper
 from shared.reports.plans import Frozen, deciding_records, plan_blocks, since_frozen, standing
 from shared.reports.verdicts import ALIGN, COLUMNS, Entry, amount, matters, paragraphs, say
@@ -117,7 +117,8 @@ def _write_pages(found: Findings, part: ScalePart, paper: Paper, out_dir: Path) 
         doc.Bullets(paragraphs("files", at="")),
     ]
     (out_dir / "README.md").write_text(render(blocks, "md", title="", folder=out_dir), encoding="utf-8")
-    (out_dir / "index.html").write_text(moved(paper.short, f"../../{found.paper}/index.html"), encoding="utf-8")
+    moved = fill("moved.html.j2", title=paper.short, target=f"../../{found.paper}/index.html")
+    (out_dir / "index.html").write_text(moved, encoding="utf-8")
 
 
 def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _entry(decision: Decision, results: Results, frozen: Frozen, paper: str) -> 
 
 def _write_numbers(found: Findings, paper: Paper, out_dir: Path) -> None:
     """The files that the page offers."""
-    (out_dir / "paper.bib").write_text(paper.bibtex(), encoding="utf-8")
+    (out_dir / "paper.bib").write_text(fill("paper.bib.j2", paper=paper) + "\n", encoding="utf-8")
     counts = Counter(entry["verdict"] for entry in found.entries)
     means = {name: dict(result.mean) for name, result in sorted(found.results.items()) if result.mean}
     write_curves(found.results, out_dir / "curves.csv")

@@ -22,7 +22,7 @@ from shared.reports.document import code, hash_text, link, number, plain, strong
 from shared.reports.explorer import Explored
 from shared.reports.figures import Effect, draw_forest
 from shared.reports.joined import Replicated, decided_by, failed, group_by_paper, relative, totals, write_paper
-from shared.reports.page import DATA, Place, Target, read_part, render, write_page
+from shared.reports.page import DATA, Place, Target, fill, read_part, render, write_page
 from shared.reports.paper import Paper
 from shared.reports.runs import ARROWS, SCORES
 from shared.reports.verdicts import ALIGN, COLUMNS, Entry, Report, amount, paragraphs, say
@@ -368,7 +368,7 @@ def write_data(papers: Sequence[Replicated], folder: Path) -> None:
         writer.writerows(rows)
     text = json.dumps({"fields": FIELDS, "claims": rows}, indent=1, ensure_ascii=False)
     (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
-    (folder / "attention_replicated.bib").write_text(say("bibtex").replace("; ", "\n") + "\n", encoding="utf-8")
+    (folder / "attention_replicated.bib").write_text(fill("project.bib.j2") + "\n", encoding="utf-8")
 
 
 def _replace_part(readme: Path, part: str) -> None:

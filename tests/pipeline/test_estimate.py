@@ -24,7 +24,7 @@ def test_seeds_are_side_by_side_and_stages_follow_each_other(workers, rounds):
 
 
 def test_the_sum_says_what_is_included_what_is_missing_and_when_it_is_done():
-    first, included, *more = summed([NETWORK, STUDY], 2, BEGIN)
+    first, included, *more = summed([NETWORK, STUDY], 2, BEGIN).split("\n")
     hours = (3 * 150 + 2 * 30) / 3600
     assert first.startswith("together 0.23 processor hours; 2 at once take 0.14 hours")
     assert f"until about {BEGIN + datetime.timedelta(hours=hours):%Y-%m-%d %H:%M}; 300 MiB" in first
@@ -32,7 +32,7 @@ def test_the_sum_says_what_is_included_what_is_missing_and_when_it_is_done():
     assert more == []
     unknown = NETWORK._replace(missing="judging: nobody knows")
     assert described(unknown).endswith("WITHOUT judging: nobody knows: 0.21 processor hours")
-    assert "of 1 of 2 variants a part is unknown" in summed([STUDY, unknown], 1, BEGIN)[-1]
+    assert "of 1 of 2 variants a part is unknown" in summed([STUDY, unknown], 1, BEGIN).split("\n")[-1]
 
 
 @pytest.fixture

@@ -137,7 +137,8 @@ def test_the_claims_are_data_too_with_described_fields(root):
     assert [row["claim"] for row in rows] == [row["claim"] for row in data["claims"]] == [*BENCH]
     assert [row["verdict"] for row in rows] == ["reproduced", "mixed", "not tested", "reproduced"]
     assert rows[1]["page"] == "bahdanau/README.md#T99-C2"
-    assert "@misc{attention_replicated,\n" in (folder / "attention_replicated.bib").read_text()
+    entry = r"@misc\{attention_replicated,\n(  \w+ = \{.+\},\n)+  year = \{\d+\}\n\}\n"  # BibTeX refuses any other sign
+    assert re.fullmatch(entry, (folder / "attention_replicated.bib").read_text())
 
 
 # ---------------------------------------------------------------- in a browser
