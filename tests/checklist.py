@@ -79,6 +79,20 @@ def sequences(vocabulary: int, lengths: Sequence[int] = LENGTHS) -> tuple[Tensor
     return symbols.masked_fill(~mask, PAD), mask
 
 
+def assert_alike(
+    found: Tensor, expected: Tensor, ours: Sequence[Tensor], theirs: Sequence[Tensor] | None = None, *, tolerance: float
+) -> None:  # fmt: skip
+    """Values, and for one cotangent gradients of what each side is made of, by default the same, ten times as far off.
+
+    Gradients of theirs may have other shapes; all must be some.
+    """
+    torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
+    cotangent, sides = torch.randn_like(found), ((found, ours), (expected, ours if theirs is None else theirs))
+    for one, other in zip(*(torch.autograd.grad(out, made_of, cotangent) for out, made_of in sides), strict=True):
+        assert other.abs().max() > 0
+        torch.testing.assert_close(one, other.view_as(one), atol=10 * tolerance, rtol=10 * tolerance)
+
+
 def assert_sees_no_later(run: Callable[[Tensor], Tensor], symbols: Tensor, vocabulary: int) -> None:
     """``run``, symbols (B, T) to (B, T, …): what is at t does not change with what comes after t."""
     found = run(symbols)

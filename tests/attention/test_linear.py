@@ -7,9 +7,30 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from shared.attention import linear, linear_chunks
-from shared.attention.feature_maps import Features
+from shared.attention.feature_maps import EluPlusOne, Features, ReLU
+from shared.attention.linear import linear_attention, linear_attention_weights
 from shared.metrics.peak_memory import peak_memory
-from tests.attention.plain_linear import EXACT, F64, FORMS, B, C, H, T, V, earlier, forms, parts, scaled
+
+B, H, T, C, V = 2, 3, 7, 4, 5
+F64 = torch.float64
+EXACT = {"atol": 1e-11, "rtol": 1e-11}
+FORMS = [linear.parallel_linear_attention, linear.chunkwise_linear_attention, linear.recurrent_linear_attention]
+
+forms = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__.split("_")[0])
+scaled = pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+
+
+def parts(scaled=False, *, positions=T, dtype=F64):
+    """q, k and v, and the keys' scales where they are to have them."""
+    q, k = torch.rand(2, B, H, positions, C, dtype=dtype)
+    v = torch.randn(B, H, positions, V, dtype=dtype)
+    scales = {"log_scale": 2 * torch.randn(B, H, positions, dtype=dtype)} if scaled else {}
+    return (q, k, v), scales
+
+
+def earlier(scaled=False, dtype=F64):
+    return linear.State(torch.rand(B, H, C, V + 1, dtype=dtype), torch.randn(B, H, dtype=dtype) if scaled else None)
+
 
 many = settings(max_examples=25)
 seeds = st.integers(0, 10**6)
@@ -233,3 +254,32 @@ def test_work_grows_in_proportion_to_length():
     backward = chunk * (3 * C + 2 * both + V) + C * (4 * both + V)
     for positions in (64, 128, 1024):
         assert work(positions) == 2 * B * H * positions * (of_pairs + of_sums + backward)
+
+
+WORDS, SIZE = 6, 4
+
+
+@given(x=st.floats(-80, 80, width=32))
+def test_elu_plus_one_keeps_its_digits_where_the_sum_loses_them(x):
+    found = EluPlusOne()(torch.tensor(x))
+    expected = torch.tensor(x + 1 if x > 0 else x, dtype=F64)
+    expected = expected if x > 0 else expected.exp()
+    assert found > 0
+    torch.testing.assert_close(found.double(), expected, atol=0, rtol=1e-6)
+
+
+def test_a_query_of_very_small_features_still_attends():
+    phi = EluPlusOne()
+    q, k = torch.full((1, 1, 1, SIZE), -40.0), torch.tensor([[[[0.0] * SIZE, [1.0] * SIZE]]])
+    assert not (torch.nn.functional.elu(q) + 1).any()
+    a = linear_attention_weights(phi.queries(q), phi.keys(k).values)
+    torch.testing.assert_close(a.flatten(), torch.tensor([1 / 3, 2 / 3]))
+
+
+def test_without_epsilon_a_query_may_find_nothing():
+    x, v = torch.rand(1, 1, WORDS, SIZE), torch.randn(1, 1, WORDS, SIZE)
+    for epsilon in (0.0, 1e-3):
+        phi = ReLU(epsilon)
+        out = linear_attention(phi.queries(-x), phi.keys(x).values, v)
+        assert out.isfinite().all()
+        assert bool(out.any()) == (epsilon > 0)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_fuzz_opening import spelled
-from test_treebank import TREES, linearised, written
+from test_readers import TREES, linearised, written
 
 from shared.data.generated.scenes import SIDE
 from shared.data.photos import PhotoSplit

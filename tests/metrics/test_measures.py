@@ -1,13 +1,18 @@
-"""Corpus measures from summed statistics, against sacreBLEU itself and by hand; and the registry that has them."""
+"""Corpus measures from summed statistics, against sacreBLEU and by hand; labelled brackets; and the registry of all."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF
 
 from shared.errors import ReplicationError
+from shared.metrics.parsing import bracket_counts, brackets
 from shared.metrics.quantities import Measure
 from shared.metrics.registry import MEASURES, Family, by_theme, corpus_values, known, measure, register, split_of
+from shared.metrics.translation import bleu_signature, bleu_statistics, chrf, corpus_bleu, moses_tokenised
 
 
 def test_alignment_agreement_of_a_worked_example():
@@ -170,3 +175,129 @@ def test_a_further_split_stands_before_a_measure_and_may_not_be_part_of_its_name
     assert [split_of(name) for name in names] == [
         ("", "bleu"), ("test_long", "bleu"), ("long", "perplexity@a.b"), ("", "perplexity@a.b"), ("", "nothing")
     ]  # fmt: skip
+
+
+HYPOTHESES = ["The cat sat on the mat.", "He isn't here, is he?", "", "completely different words come here"]
+REFERENCES = ["The cat is on the mat.", "He is not here, is he?", "Something.", "nothing of it at all"]
+
+sentences = st.lists(st.sampled_from("abcd.,"), max_size=9).map(" ".join)
+
+
+@given(pairs=st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6))
+def test_summed_statistics_give_sacrebleus_score(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
+    for tokenise in ("13a", "none"):
+        statistics = bleu_statistics(hypotheses, references, tokenise=tokenise)
+        expected = BLEU(tokenize=tokenise, force=True).corpus_score(hypotheses, [references]).score
+        assert float(corpus_bleu(statistics.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
+
+
+def test_scores_are_sacrebleus_and_carry_its_signature() -> None:
+    theirs = BLEU()
+    theirs.corpus_score(HYPOTHESES, [REFERENCES])
+    assert bleu_signature("13a") == str(theirs.get_signature())
+    value, signature = chrf(HYPOTHESES, REFERENCES)
+    assert value == CHRF().corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert signature.startswith("nrefs:1|case:mixed|eff:yes|nc:6|nw:0")
+
+
+# What tensor2tensor's "perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'" makes of "a-b-c", "rich-text", "x -y", "ä-ö".
+CUT = "a ##AT##-##AT## b-c rich ##AT##-##AT## text x -y ä ##AT##-##AT## ö"
+
+
+@pytest.mark.parametrize(("lines", "language", "compounds", "cut"), [
+    (["Dr. Smith's \"x-y\" isn't 3,000.5 & more..."], "en", False,
+     ["Dr. Smith 's \" x-y \" isn 't 3,000.5 & more ..."]),
+    (["Er sah <unk>, z.B. <unk>.", ""], "de", False, ["Er sah <unk> , z.B. <unk> .", ""]),
+    (["The cat's tail is so long."], "en", False, ["The cat 's tail is so long ."]),
+    (["a-b-c rich-text x -y ä-ö"], "en", True, [CUT]),
+    (["Er sagte：„Nein…“"], "de", True, ['Er sagte : „ Nein ... "']),
+])  # fmt: skip
+def test_moses_cuts_words_by_the_language_and_compounds(lines, language, compounds, cut) -> None:
+    assert moses_tokenised(lines, language, compounds=compounds) == cut
+
+
+def moses_bleu(hypothesis: str, reference: str, language: str, **options: bool) -> float:
+    lines = (moses_tokenised([line], language, **options) for line in (hypothesis, reference))
+    return float(corpus_bleu(bleu_statistics(*lines, tokenise="none")[0], smooth=False))
+
+
+def test_moses_bleu_is_that_of_multi_bleu() -> None:
+    # Seven of eight words match, five of seven pairs, three of six triples, two of five fours.
+    hypothesis, reference = "The cat's tail is so long.", "The cat's tail is very long."
+    assert moses_bleu(hypothesis, reference, "en") == pytest.approx(100 * (7 / 8 * 5 / 7 * 3 / 6 * 2 / 5) ** 0.25)
+    signature = bleu_signature(moses="en")
+    assert "tok:moses-en-sacremoses" in signature
+    assert "smooth:none" in signature
+    assert moses_bleu("a b c x", "a b c d", "en") == pytest.approx(0)
+
+
+def test_compound_bleu_counts_the_pieces() -> None:
+    hypothesis, reference = "ein rich-text Format", "ein rich-text Dokument"
+    # Four of five pieces match, three of four pairs, two of three triples, one of two fours.
+    whole = moses_bleu(hypothesis, reference, "de", compounds=True)
+    assert whole == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+    assert moses_bleu(hypothesis, reference, "de") == pytest.approx(0)
+    signature = bleu_signature(moses="de", compounds=True)
+    assert signature.split("sacremoses")[1].split("|")[0].endswith("-compounds")
+
+
+def test_corpus_bleu_takes_any_leading_shape() -> None:
+    statistics = bleu_statistics(HYPOTHESES, REFERENCES)
+    weights = np.random.default_rng(0).integers(0, 4, (5, 2, len(statistics)))
+    scores = corpus_bleu(weights @ statistics)
+    assert scores.shape == (5, 2)
+    repeated = [np.repeat(statistics, w, axis=0).sum(axis=0) for w in weights.reshape(-1, len(statistics))]
+    assert scores.ravel().tolist() == pytest.approx([float(corpus_bleu(s)) for s in repeated])
+
+
+def test_pairs_must_match_in_number() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        bleu_statistics(["a", "b"], ["a"])
+
+
+TREE = "(S (NP XX XX )NP (VP XX (NP XX )NP )VP )S"
+tokens = st.sampled_from(["(S", "(NP", "(VP", ")S", ")NP", ")VP", "XX"])
+
+
+@pytest.mark.parametrize(("tree", "spans"), [
+    *((tree, {("S", 0, 4): 1, ("NP", 0, 2): 1, ("VP", 2, 4): 1, ("NP", 3, 4): 1})
+      for tree in (TREE, f"(TOP {TREE} )TOP", f"(S1 {TREE} )S1")),  # the root is not counted
+    ("(NP (NP XX )NP )NP", {("NP", 0, 1): 2}),
+    ("(NP )NP", {("NP", 0, 0): 1}),
+])  # fmt: skip
+def test_constituents_are_labelled_spans_that_count_as_often_as_they_stand_there(tree, spans):
+    assert brackets(tree) == spans
+
+
+@pytest.mark.parametrize(("written", "gold", "counts"), [
+    ("(NP (NP XX )NP )NP", "(NP XX )NP", (1, 2, 1)),
+    # The object hangs from the sentence: of four brackets only the verb phrase ends elsewhere.
+    ("(S (NP XX XX )NP (VP XX )VP (NP XX )NP )S", TREE, (3, 4, 4)),
+    ("(S (PP XX XX )PP (VP XX (NP XX )NP )VP )S", TREE, (3, 4, 4)),  # a wrong label
+    ("", TREE, (0, 0, 4)),
+])  # fmt: skip
+def test_a_constituent_matches_at_its_place_with_its_label_and_as_often(written, gold, counts):
+    assert bracket_counts(written, gold) == counts
+
+
+@pytest.mark.parametrize(("written", "means"), [
+    ("(S (NP XX )NP (VP XX", "(S (NP XX )NP (VP XX )VP )S"),  # closed at the end
+    ("(S (NP XX )NP (VP XX )S", "(S (NP XX )NP (VP XX )VP )S"),  # closed with what holds it
+    ("(S XX )NP XX )S )S", "(S XX XX )S"),  # nothing to close
+    (")S (S XX )S", "(S XX )S"),
+    ("(S (NP (NP XX )NP XX )S", "(S (NP (NP XX )NP XX )NP )S"),  # the innermost of two
+    ("(S (NP ( XX ) )NP XX )S", "(S (NP XX XX XX )NP XX )S"),  # brackets that are words
+])  # fmt: skip
+def test_malformed_trees_mean_something(written, means):
+    assert brackets(written) == brackets(means)
+    assert brackets(written).total() > 0
+
+
+@given(st.lists(tokens, max_size=20).map(" ".join), st.lists(tokens, max_size=20).map(" ".join))
+def test_every_opening_bracket_is_one_constituent(one, other):
+    matched, predicted, gold = bracket_counts(one, other)
+    assert predicted == one.count("(")
+    assert gold == other.count("(")
+    assert matched <= min(predicted, gold)
+    assert bracket_counts(one, one) == (predicted, predicted, predicted)

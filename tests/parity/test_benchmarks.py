@@ -1,13 +1,17 @@
-"""The harness of the benchmarks: what it lists, and what it writes about contenders that take turns."""
+"""The harness of benchmarks; outer products that public programs sum up, against our causal attention."""
 
 import json
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from benchmarks import bahdanau, growth, page
 from benchmarks.__main__ import NAMES, age, code_of, main, measure, peaks
+from benchmarks.steps import summed_outer_products
+from shared.attention.linear import chunkwise_linear_attention
+from tests.checklist import assert_alike
 
 
 def test_ratios_are_those_of_the_processor_time():
@@ -65,3 +69,14 @@ def test_unknown_benchmarks_and_too_few_turns_are_refused(monkeypatch, arguments
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
     with pytest.raises(SystemExit):
         main()
+
+
+F64 = torch.float64
+
+
+@pytest.mark.parametrize("pieces", [1, 5, 128])
+def test_values_and_gradients_are_those_of_the_outer_products(pieces):
+    q, k = torch.rand(2, 2, 3, 70, 4, dtype=F64).add(0.1).requires_grad_().unbind()
+    v = torch.randn(2, 3, 70, 5, dtype=F64, requires_grad=True)
+    ours, _ = chunkwise_linear_attention(q, k, v, chunk=16)
+    assert_alike(ours, summed_outer_products(q, k, v, pieces=pieces), (q, k, v), tolerance=1e-11)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from shared.pipeline.__main__ import main
+
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("shared", "replications", "data", "dvc.yaml", "params.yaml", ".dvc", ".dvcignore", ".gitignore", "README.md")
 LEFT_OUT = shutil.ignore_patterns(
@@ -105,6 +107,13 @@ for line in sys.argv[1:]:
 def pipeline(folder: Path, *commands: str) -> str:
     """Run commands of the pipeline in ``folder``, all in one process, and return what they printed."""
     return ran(folder, "-c", COMMANDS, *commands)
+
+
+def refusal(capsys, *command: str) -> str:
+    """What a command says that ends with status 2."""
+    capsys.readouterr()
+    assert main([*command]) == 2
+    return capsys.readouterr().err
 
 
 def smoke_of(folder: Path, paper: str) -> list[str]:

@@ -10,7 +10,7 @@ from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile
 from shared.pipeline.files import locked
 from tests.pipeline.scratch import change_yaml
-from tests.pipeline.test_some_seeds import run
+from tests.pipeline.test_estimate import run
 from tests.pipeline.toys import SEEDS, SMOKE, contents, copy
 
 

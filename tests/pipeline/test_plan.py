@@ -5,16 +5,18 @@ import re
 import shutil
 import subprocess
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 
+from shared.claims.results import load_results
 from shared.pipeline import plan
 from shared.pipeline.__main__ import main
-from shared.pipeline.check import check_claims
+from shared.pipeline.check import check_claims, check_settings
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.files import write_json
+from shared.pipeline.files import link_pipeline, write_json
 from shared.pipeline.plan import changes, confirming, content, ledger_of, load_plan, plan_path, with_history
-from tests.pipeline.scratch import change_yaml, commit
+from tests.pipeline.scratch import change_yaml, commit, refusal
 from tests.refused import assert_refused
 
 PAPER = "toy_sequences"
@@ -244,13 +246,11 @@ def test_what_no_run_of_the_scale_decides_may_change_until_a_run_does(frozen):
 
 def test_a_plan_is_frozen_from_a_clean_commit(home, capsys):
     said = "is frozen from a clean commit; commit what has changed first"
-    assert main(["freeze", PAPER, "--scale", "quick"]) == 2
-    assert said in capsys.readouterr().err
+    assert said in refusal(capsys, "freeze", PAPER, "--scale", "quick")
     assert load_plan(settings()) is changes(settings()) is None
     commit(home.parent.parent)
     primary(home, relevant=1.1)
-    assert main(["freeze", PAPER, "--scale", "quick"]) == 2
-    assert said in capsys.readouterr().err
+    assert said in refusal(capsys, "freeze", PAPER, "--scale", "quick")
 
 
 def test_seeds_that_confirm_are_drawn_from_the_commit_of_the_plan(frozen):
@@ -273,3 +273,68 @@ def test_a_design_is_a_plan_without_its_seeds(frozen):
     assert (other_seeds[0] == before[0], other_seeds[1] == before[1]) == (True, False)
     change_yaml(frozen / "quick/params.yaml", lambda c: c["variants"]["short"]["training"].update(updates=4))
     assert digests()[0] != before[0]
+
+
+TRAINED, NAMING = "toy_sequences", "toy_naming"
+OTHER = f"{TRAINED}/short"
+
+
+@pytest.fixture
+def project(toys):
+    """Two toy papers; the claim of the second compares with the first one's `short`."""
+    shutil.copytree(toys / "replications" / TRAINED, toys / "replications" / NAMING)
+    change_yaml(toys / "params.yaml", lambda content: content["papers"].append(NAMING))
+    for paper in (TRAINED, NAMING):
+        link_pipeline(toys / "replications" / paper / "smoke")
+    change(lambda content: content.update(paper=NAMING, others=[OTHER]))
+    claims = toys / "replications" / NAMING / "claims.yaml"
+    change_yaml(claims, lambda content: content["claims"][0]["primary"].update(variants=["long", OTHER]))
+    return toys
+
+
+def change(mend):
+    change_yaml(Path(f"replications/{NAMING}/smoke/params.yaml"), mend)
+
+
+def test_claims_and_plans_take_another_papers_run_with_its_settings(project):
+    settings = ScaleFile(NAMING, "smoke")
+    check_settings(settings)
+    check_claims(settings, {"task"}, ())
+    assert settings.run(OTHER) == ScaleFile(TRAINED, "smoke").run("short")
+    assert settings.judged() == ["long", "short", "elsewhere", OTHER]
+    frozen = content(settings)["variants"]
+    assert frozen[OTHER] == content(ScaleFile(TRAINED, "smoke"))["variants"]["short"]
+
+
+def test_results_are_read_where_they_lie_and_a_report_says_what_is_missing(project, capsys):
+    for paper, variant in ((TRAINED, "short"), (NAMING, "long")):
+        folder = Path("runs", "smoke", paper, variant)
+        (folder / "evaluation").mkdir(parents=True)
+        (folder / "metrics.json").write_text(json.dumps({"variant": variant, "task": "task", "not_run": "a test"}))
+    runs = Path("runs", "smoke", NAMING)
+    results = load_results(runs, {}, [*ScaleFile(NAMING, "smoke").judged(), "unknown"])
+    assert results[OTHER].folder == Path("runs", "smoke", TRAINED, "short")
+    assert results[OTHER].variant == OTHER
+    Path("runs", "smoke", TRAINED, "short", "metrics.json").unlink()
+    assert main(["report", NAMING, "--scale", "smoke"]) == 0
+    assert "not trained yet" in (project / "reports" / "smoke" / NAMING / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("mend", "message"), [
+    (lambda c: c.update(others=["toy_sequence/short"]), r"others: .* paper 'toy_sequence' \(did you mean"),
+    (lambda c: c.update(others=[f"{NAMING}/short"]), "there is no other paper 'toy_naming'"),
+    (lambda c: c.update(others=[f"{TRAINED}/shrt"]), "runs no 'shrt' .did you mean 'short'"),
+    (lambda c: c.update(others=["short"]), "'others.0': string should match pattern"),
+    (lambda c: c["tasks"]["task"]["corpus"].update(longest=5), "needs a task 'task' whose corpus is that of"),
+    (lambda c: c.update(others=[]), "params.yaml: others must list 'toy_sequences/short'"),
+    (lambda c: c.pop("others"), "'others': field required"),
+])  # fmt: skip
+def test_a_run_that_is_not_there_or_of_other_data_is_refused(project, mend, message):
+    def check():
+        settings = ScaleFile(NAMING, "smoke")
+        check_settings(settings)
+        check_claims(settings, {"task"}, ())
+
+    check()
+    change(mend)
+    assert_refused(message, check)

@@ -1,4 +1,4 @@
-"""The commands ``list`` and ``show``, on the project itself and on reports that are changed."""
+"""The commands ``list`` and ``show``, on the project itself and on reports that are changed; evidence and reference."""
 
 import io
 import json
@@ -12,11 +12,16 @@ import pytest
 
 from shared.claims.schema import load_claims
 from shared.claims.words import number_of
+from shared.data.cards import FolderSource, load_card
 from shared.errors import ReplicationError
+from shared.pipeline import report
 from shared.pipeline.__main__ import main
 from shared.pipeline.config import ScaleFile, scales_of
+from shared.pipeline.reference import PATH, reference
+from shared.pipeline.report import evidence_of
 from shared.pipeline.show import list_runs, show_claim, state
 from shared.tasks.kinds import papers
+from tests.pipeline.scratch import ROOT, refusal
 from tests.pipeline.toys import Paper
 
 
@@ -95,16 +100,13 @@ def test_a_claim_is_shown_with_its_verdicts_and_what_its_report_says(project):
 
 
 def test_an_unknown_claim_is_named_with_the_nearest_one(project, tmp_path, monkeypatch, capsys):
-    assert main(["show", "B15-c1"]) == 2
-    assert capsys.readouterr().err == "error: there is no claim 'B15-c1' (did you mean 'B15-C1'?).\n"
-    assert main(["show", "B15\x1b[2J\x9b"]) == 2
-    assert r"'B15\x1b[2J\x9b'" in capsys.readouterr().err  # a terminal would obey them
-    assert main(["show", "nothing"]) == 2
-    assert "there is no claim 'nothing'; there are A19-C1" in capsys.readouterr().err
+    assert refusal(capsys, "show", "B15-c1") == "error: there is no claim 'B15-c1' (did you mean 'B15-C1'?).\n"
+    assert r"'B15\x1b[2J\x9b'" in refusal(capsys, "show", "B15\x1b[2J\x9b")  # a terminal would obey them
+    assert "there is no claim 'nothing'; there are A19-C1" in refusal(capsys, "show", "nothing")
     monkeypatch.chdir(tmp_path)
     for command in (["show", "B15-C1"], ["list"]):
-        assert main(command) == 2
-        assert capsys.readouterr().err.endswith("has no folder 'replications' with papers; go to the project's root.\n")
+        said = refusal(capsys, *command)
+        assert said.endswith("has no folder 'replications' with papers; go to the project's root.\n")
 
 
 @pytest.mark.parametrize("scale", ["smoke", "bench"])
@@ -134,3 +136,35 @@ def test_scales_that_disagree_and_claims_that_changed_are_said(project, tmp_path
     assert "claims.yaml has changed since this report" in printed
     assert "the verdict at bench scale" in printed  # the larger scale is the better evidence
     assert "changed since this report" not in said(show_claim, entry["id"], scale=scale)
+
+
+@pytest.mark.parametrize(("paper", "scale", "variant", "expected"), [
+    ("bahdanau", "quick", "rnnsearch-50", "generated"),
+    ("bahdanau", "bench", "corpus-rnnsearch", "standard data"),
+    ("bahdanau", "paper_scale", "rnnsearch-50", "paper's data"),
+    ("performer", "quick", "kernels", "measured"),
+    ("performer", "quick", "copy-positive", "generated"),
+    ("linear_transformer", "quick", "mnist-linear", "standard data"),
+    ("show_attend_tell", "quick", "soft", "generated"),
+    ("show_attend_tell", "bench", "flickr8k-soft", "paper's data"),
+    ("linear_transformer", "paper_scale", "mnist-linear", "paper's data"),
+])  # fmt: skip
+def test_evidence_is_told_by_card_and_paper(paper, scale, variant, expected, root, monkeypatch):
+    monkeypatch.chdir(root)
+    assert evidence_of(ScaleFile(paper, scale))[variant] == expected
+
+
+def test_what_nobody_else_can_fetch_is_own_data(root, monkeypatch):
+    monkeypatch.chdir(root)
+    whole = load_card("multi30k")
+    own = whole.model_copy(update={"sources": (FolderSource(kind="folder", folder="here"),)})
+    monkeypatch.setattr(report, "load_card", lambda dataset: own)
+    assert evidence_of(ScaleFile("bahdanau", "bench"))["corpus-rnnsearch"] == "own data"
+    better_known = own.model_copy(update={"sources": (*own.sources, *whole.sources)})
+    monkeypatch.setattr(report, "load_card", lambda dataset: better_known)
+    assert evidence_of(ScaleFile("bahdanau", "bench"))["corpus-rnnsearch"] == "standard data"
+
+
+def test_the_committed_reference_is_current(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert (ROOT / PATH).read_text(encoding="utf-8") == reference(), "run: python -m shared.pipeline reference"

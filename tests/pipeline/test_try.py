@@ -1,8 +1,9 @@
-"""The command ``try`` on trained toys of all kinds: what is shown in the terminal and on the page, and errors."""
+"""The command ``try`` on trained toys of all kinds; and texts of which a model knows no word, at every stage."""
 
 import html
 import io
 import json
+import math
 import re
 import shutil
 
@@ -12,12 +13,14 @@ from PIL import Image
 from rich.console import Console
 
 import replications  # noqa: F401  before a project of toys puts its own in its place
+from shared.data.fetch import MANIFEST, _record
 from shared.pipeline.__main__ import main
 from shared.pipeline.trying import print_tried
 from shared.tasks.captioning import trial as captioning_trial
 from shared.tasks.captioning.corpus import open_images
 from shared.tasks.tried import Tried, Weights
-from tests.pipeline.toys import SEEDS, TOYS, Paper, copy, enter
+from tests.pipeline.scratch import change_yaml, refusal
+from tests.pipeline.toys import SEEDS, SMOKE, TOYS, Paper, contents, copy, enter
 
 
 @pytest.fixture
@@ -136,8 +139,7 @@ def test_weights_that_come_along_answer_where_nothing_was_trained_or_fetched(kin
     published = tried(capsys, paper, text)
     assert "The weights come with the project, which trained them at commit 01234567" in published
     assert published.splitlines()[:3] == own.splitlines()[:3]  # the model, the input and what is made of it
-    assert main(["try", f"{paper.name}.short", text, "--scale", "smoke"]) == 2
-    assert f"or try {paper.name}.long, whose weights are there" in capsys.readouterr().err
+    assert f"or try {paper.name}.long, whose weights are there" in paper.error(capsys, "try", "short", text)
 
 
 def test_of_a_set_the_number_is_said_whatever_the_order_of_its_elements(toy, capsys):
@@ -220,12 +222,9 @@ def test_every_kind_has_a_page(kind, text, toy, capsys):
 def test_without_a_checkpoint_it_says_what_to_run(made, capsys, tmp_path, monkeypatch):
     paper = copy("translation", made("translation"), tmp_path / "project", monkeypatch)
     shutil.rmtree(paper.runs / "short" / "train")
-    assert main(["try", f"{paper.name}.short", "a", "--scale", "smoke"]) == 2
-    error = capsys.readouterr().err
-    assert f"dvc repro replications/{paper.name}/smoke/dvc.yaml:train@short" in error
+    assert f"dvc repro replications/{paper.name}/smoke/dvc.yaml:train@short" in paper.error(capsys, "try", "short", "a")
     assert "has no seed 77; choose from 3, 4" in tried(capsys, paper, "a", "--seed", "77", status=2)
-    assert main(["try", f"{paper.name}.lomg", "a", "--scale", "smoke"]) == 2
-    assert "did you mean 'long'?" in capsys.readouterr().err
+    assert "did you mean 'long'?" in paper.error(capsys, "try", "lomg", "a")
     (paper.runs / "long" / "train" / "seed3" / "checkpoints" / "best.ckpt").unlink()
     assert "has no trained model of seed 3 at" in tried(capsys, paper, "a", "--seed", "3", status=2)
     paper.change_variant("long", model={"size": 13})
@@ -245,8 +244,7 @@ BENCH = (
 ])  # fmt: skip
 def test_a_variant_without_a_network_at_this_scale_is_refused_with_the_reason(name, said, root, monkeypatch, capsys):
     monkeypatch.chdir(root)
-    assert main(["try", name, "x", "--scale", "quick"]) == 2
-    assert said in capsys.readouterr().err
+    assert said in refusal(capsys, "try", name, "x", "--scale", "quick")
 
 
 def shown(answer, **options):
@@ -264,3 +262,76 @@ def test_a_matrix_that_is_too_wide_goes_on_below_and_control_characters_do_nothi
     assert max(map(len, printed.splitlines())) <= 40
     assert printed.count("one") == 4  # three parts of the matrix, and the largest weights
     assert "w0 100 %" in printed
+
+
+TEXT = ("text",)
+TEXTS = {"translation": ("source", "target"), "classification": TEXT, "captioning": ("captions",), "language": TEXT}
+"""Kind of task to the columns whose words become symbols; the symbols of sequences are fixed in the code."""
+MORE = {"translation": {"corpus": {"dictionary": True}, "decoding": {"beam": 2, "no_unknown": True}}}
+"""Settings of a kind that do something about unknown words."""
+
+
+@pytest.fixture(params=TEXTS)
+def paper(request, toys):
+    """A fetched paper of each kind whose words a test can replace."""
+    made = Paper(request.param, toys)
+    made.change("training", updates=4, validate_every=2)
+    for section, values in MORE.get(made.kind, {}).items():
+        made.change(section, **values)
+    made.stage("fetch", "task")
+    return made
+
+
+def replace_words(paper, splits, replaced):
+    """Replace each word of some splits by what ``replaced`` makes of its split and place, as if fetched like that."""
+    folder = paper.root / "data" / paper.name
+
+    def line(split, text):
+        return " ".join(replaced(split, place) for place in range(len(text.split())))
+
+    for split in splits:
+        for path in (folder / f"{split}.{column}" for column in TEXTS[paper.kind]):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            if paper.kind == "captioning":
+                lines = [json.dumps([line(path.name, caption) for caption in json.loads(each)]) for each in lines]
+            else:
+                lines = [line(path.name, each) for each in lines]
+            path.write_text("".join(f"{each}\n" for each in lines), encoding="utf-8")
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    (folder / MANIFEST).unlink()
+    files = {path.name: _record(path).model_dump() for path in sorted(folder.iterdir())}
+    (folder / MANIFEST).write_text(json.dumps(manifest | {"files": files}), encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_texts_of_unknown_words_alone_are_judged_in_numbers(paper):
+    splits = ["valid", *paper.toy.task["corpus"]["test"]]
+    replace_words(paper, splits, lambda name, place: f"{name}{place}")
+    paper.prepare()
+    summary = paper.json("tasks/task/summary.json")
+    for split in splits:
+        known = summary.get("splits", summary)[split]["unknown_share"]
+        assert known > 0.9  # ends of lines are symbols, too
+    for stage in ("train", "evaluate"):
+        paper.stage(stage, "long", "short", "elsewhere")
+    for variant in ("long", "short"):
+        metrics = paper.json(f"{variant}/metrics.json")
+        for scores in (*metrics["seeds"].values(), metrics["mean"]):
+            assert paper.toy.metric in scores
+            assert all(math.isfinite(score) for score in scores.values())
+    assert main(["report", paper.name, *SMOKE]) == 0
+    pages = paper.root / "reports" / "smoke" / paper.name
+    assert "T-C1" in (pages / "README.md").read_text(encoding="utf-8")
+
+
+def test_training_texts_without_a_word_are_refused_before_anything_is_trained(paper, capsys):
+    replace_words(paper, ["train"], lambda name, place: "<unk>")
+    if paper.toy.after == "features":
+        paper.stage("features", "task")
+    before = contents(paper.runs)
+    change_yaml(paper.root / "params.yaml", lambda content: content.update(workers=1))
+    error = paper.error(capsys, "prepare", "task")
+    assert error.startswith(f"data/{paper.name}.yaml: the ")
+    assert "vocabulary would be empty" in error
+    assert error.endswith("correct the data.")
+    assert contents(paper.runs) == before or not paper.prepared.exists()

@@ -24,7 +24,7 @@ from shared.pipeline.__main__ import main
 from shared.tasks.captioning import corpus as captioned
 from shared.tasks.replication import Replication
 from shared.training.pool import ONE_THREAD, PRELOAD
-from tests.pipeline.scratch import ROOT, change_yaml
+from tests.pipeline.scratch import ROOT, change_yaml, refusal
 from tests.tasks.captioning import squares
 from tests.tasks.language import toy_language_models
 from tests.tasks.sequences import toy_sequence_models
@@ -291,11 +291,9 @@ class Paper:
         with gzip.open(self.runs / variant / "evaluation" / f"seed{seed}" / "examples.jsonl.gz", "rt") as lines:
             return [json.loads(line) for line in lines]
 
-    def error(self, capsys, stage, name):
-        capsys.readouterr()
-        self.stage(stage, name, status=2)
-        message = capsys.readouterr().err.splitlines()[-1]
-        return message.removeprefix("error: ")
+    def error(self, capsys, stage, name, *options):
+        said = refusal(capsys, stage, f"{self.name}.{name}", *SMOKE, *options)
+        return said.splitlines()[-1].removeprefix("error: ")
 
 
 def contents(folder):

@@ -14,8 +14,7 @@ from shared.attention.multi_head import IdentityAttention, MultiHeadAttention
 from shared.attention.scaled_dot_product import causal_mask
 from tests.attention.registry import ATTENTIONS, Attention
 from tests.checklist import spread
-from tests.properties.test_attention_numerics import CHOOSING, LONG, STEPS
-from tests.properties.test_attention_properties import M, N
+from tests.properties.test_attention_properties import CHOOSING, LONG, STEPS, M, N
 
 WORDS = 2 * LONG // 3
 WITHIN = {torch.float32: 2e-3, torch.bfloat16: 0.1}

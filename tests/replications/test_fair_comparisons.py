@@ -1,5 +1,6 @@
-"""What decides a claim is trained and judged alike, but for what the variants are named for, and for the best rate."""
+"""What decides a claim is trained and judged alike, but for what its variants are named for; networks are models."""
 
+import importlib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 
@@ -9,6 +10,7 @@ from shared.claims.schema import load_claims
 from shared.config import flat, load_yaml
 from shared.pipeline.config import ScaleFile, scales_of
 from shared.tasks.kinds import load_measures, papers
+from tests.checklist import ROOT, assert_variant
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
 
 RATE = "training.optimizer.learning_rate"
@@ -74,3 +76,23 @@ def test_who_is_handed_weights_has_as_many_updates_after_it_as_who_starts_anew(s
     assert transferred.model["swap_at"] == exact.training.updates
     assert transferred.training.updates - exact.training.updates == scratch.training.updates > 0
     assert transferred.evaluation.checkpoint == exact.evaluation.checkpoint == "last"  # the best may be before it
+
+
+PAPERS = sorted(path.parent.name for path in (ROOT / "replications").glob("*/model.py"))
+
+
+def networks(paper: str) -> list[str]:
+    """Variants with a network of the paper's own, one for each ``model`` section."""
+    file: ScaleFile = scale_file_of(paper, "smoke")
+    known = importlib.import_module(f"replications.{paper}.settings").ModelConfig.model_fields
+    sections: dict[str, str] = {}
+    for variant in file.built_variants:
+        model = file.run(variant).model
+        if model.keys() <= known.keys():
+            sections.setdefault(repr(sorted(model.items())), variant)
+    return list(sections.values())
+
+
+@pytest.mark.parametrize(("paper", "variant"), [(paper, variant) for paper in PAPERS for variant in networks(paper)])
+def test_a_shipped_network_is_a_model(paper: str, variant: str) -> None:
+    assert_variant(paper, variant)

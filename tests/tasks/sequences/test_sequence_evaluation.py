@@ -15,8 +15,7 @@ from shared.tasks.sequences.settings import VOCABULARY, PicturesConfig
 from tests.refused import assert_refused
 from tests.tasks import in_process
 from tests.tasks.in_process import judged, run_config
-from tests.tasks.sequences.toy_sequence_models import COUNTS, write_pictures
-from tests.tasks.sequences.toy_sequence_readers import Broken, Copier, MeanReader
+from tests.tasks.sequences.toy_sequence_models import COUNTS, Broken, Copier, MeanReader, write_pictures
 
 BIT = math.log(2)
 PROTEINS = {"of": "proteins", "dataset": "proteins", "test": ["test", "test_families"]}
