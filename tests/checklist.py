@@ -28,6 +28,7 @@ from shared.pipeline.config import ScaleFile
 from shared.vision.features import Grid
 
 ROOT = Path(__file__).resolve().parents[1]
+F64 = torch.float64
 LENGTHS = (7, 4, 2)
 STEPS = 6
 close = partial(torch.testing.assert_close, atol=1e-8, rtol=1e-8)

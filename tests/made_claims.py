@@ -9,13 +9,8 @@ REPLICATIONS = Path(__file__).parents[1] / "replications"
 
 def compared(kind, metric, *variants, relevant=0.05, **more):
     """A primary comparison."""
-    return {
-        "kind": kind,
-        "metric": metric,
-        "variants": list(variants),
-        "relevant": relevant,
-        "because": "it is made up",
-    } | more
+    base = {"kind": kind, "metric": metric, "variants": list(variants), "relevant": relevant}
+    return base | {"because": "it is made up"} | more
 
 
 def claim(number=1, *, primary=None, **more):

@@ -9,9 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from shared.attention.alignments import DotScore, GlobalAlignment, LocalMonotonic, LocalPredictive, build_score
 from tests.attention.registry import ATTENTIONS, ScoredAlignment
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
-F64 = torch.float64
 N = 4
 LOCAL = {
     "local-m": lambda window: LocalMonotonic(window=window),

@@ -6,10 +6,9 @@ import torch
 from shared.attention.feature_maps import EluPlusOne
 from shared.attention.linear import linear_attention_weights
 from shared.attention.linear_multi_head import LinearMultiHeadAttention
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
 B, T, D, H, K, V = 3, 6, 8, 4, 3, 5
-F64 = torch.float64
 EXACT = {"atol": 1e-12, "rtol": 1e-12}
 WORDS = torch.arange(T) < torch.tensor([6, 4, 0]).unsqueeze(1)
 

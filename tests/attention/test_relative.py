@@ -4,11 +4,10 @@ import pytest
 import torch
 
 from shared.attention import relative
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
 B, Q, M, D, H, K, LARGEST = 2, 3, 4, 6, 2, 3, 3
 S = Q + M
-F64 = torch.float64
 EXACT = {"atol": 1e-12, "rtol": 0}
 SCHEMES = ["Transformer-XL", "Shaw"]
 schemes = pytest.mark.parametrize("scheme", SCHEMES)

@@ -8,16 +8,13 @@ import torch
 from shared.attention.additive import AdditiveAttention
 from shared.attention.multi_head import MultiHeadAttention
 from shared.attention.softmax import masked_softmax
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
 
 def test_extreme_scores_stay_finite():
     scores = torch.tensor([[3e38, -3e38, 0.0], [-3e38, -3e38, -3e38]])
     mask = torch.tensor([[True, True, False], [True, False, True]])
     assert masked_softmax(scores, mask).tolist() == [[1.0, 0.0, 0.0], [0.5, 0.0, 0.5]]
-
-
-F64 = torch.float64
 
 
 def test_a_case_worked_by_hand():

@@ -372,8 +372,7 @@ def test_fewer_than_five_seeds_never_decide(seeds):
 
 
 def test_what_the_outcome_holds():
-    found = decided([*pair(2.0)], paper=3.0)
-    lead = found.lead
+    lead = decided([*pair(2.0)], paper=3.0).lead
     low, high = stats.t.interval(0.95, 4, 2.0, 0.1 / math.sqrt(5))
     assert lead.interval == pytest.approx((low, high), abs=0.02)
     assert (lead.effect, lead.relevant, lead.paper) == (pytest.approx(2.0), 1.0, 3.0)

@@ -229,5 +229,4 @@ def test_seeds_on_one_point_of_a_grid_agree_no_better_than_its_steps(monkeypatch
 
 def test_a_number_below_its_step_stays_positive():
     runs = [made(name, {"recl_all_10": [8.0, 8.0], "recl_all_step": [16.0, 16.0]}) for name in ("a", "b")]
-    result = found(runs, metric="recl_all_10", scale="log", relevant=1.5)
-    assert np.isfinite(result.draws).all()
+    assert np.isfinite(found(runs, metric="recl_all_10", scale="log", relevant=1.5).draws).all()

@@ -11,6 +11,7 @@ from shared.data import fetch as fetching
 from shared.data.fetch import MANIFEST, fetch, verify
 from shared.errors import ReplicationError
 from tests.data.odd import CARD, SPLITS
+from tests.refused import assert_refused
 
 RAW = {
     f"{split}.{language}": "".join(f"{language} {split} {i}\n" for i in range(count))
@@ -102,19 +103,16 @@ def test_verify_finds_what_sizes_do_not_show(root, mirror):
     content = (root / "toy/test.fr").read_bytes()
     (root / "toy/test.fr").write_bytes(content.swapcase())
     fetch("toy", root=root)
-    with pytest.raises(ReplicationError, match=r"test\.fr is missing or has changed; delete"):
-        verify("toy", root=root)
+    assert_refused(r"test\.fr is missing or has changed; delete", verify, "toy", root=root)
 
 
 def test_a_changed_card_fetches_anew_and_changed_prose_does_not(root, mirror):
-    with pytest.raises(ReplicationError, match="fetch 'toy' first"):
-        verify("toy", root=root)
+    assert_refused("fetch 'toy' first", verify, "toy", root=root)
     first = fetch("toy", root=root, mirror=mirror)
     write_card(root, title="Another title")
     assert fetch("toy", root=root) == verify("toy", root=root) == first
     write_card(root, files={})
-    with pytest.raises(ReplicationError, match="fetch 'toy' first"):
-        verify("toy", root=root)
+    assert_refused("fetch 'toy' first", verify, "toy", root=root)
     assert fetch("toy", root=root, mirror=mirror).card_sha256 != first.card_sha256
 
 
@@ -188,8 +186,7 @@ PARTS = {split: [{"en": f"{split}.en", "fr": f"{split}.fr"}] for split in SPLITS
 ])  # fmt: skip
 def test_what_does_not_come_out_as_the_card_says_leaves_nothing(root, mirror, changes, said):
     write_card(root, **changes)
-    with pytest.raises(ReplicationError, match=said):
-        fetch("toy", root=root, mirror=mirror)
+    assert_refused(said, fetch, "toy", root=root, mirror=mirror)
     downloads = [] if "needs_bytes" in changes else ["toy.downloads"]  # a full disk is noticed before anything starts
     assert names(root) == [".locks", *downloads, "toy.yaml"]
 

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from replications.transformer_xl.adaptive import AdaptiveEmbedding, AdaptiveSoftmax
 from shared.layers.outputs import CategoricalOutput, MixtureOfLogistics
 from shared.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
-from tests.checklist import spread
+from tests.checklist import F64, spread
 from tests.refused import assert_refused
 
 
@@ -152,7 +152,6 @@ def test_half_precision_states_are_judged_in_single_precision(layer):
     assert torch.allclose(nats, layer.float()(h.float(), targets), rtol=0.05, atol=0.02)
 
 
-F64 = torch.float64
 V, D = 23, 12
 SIZES = [
     {"cutoffs": ()},

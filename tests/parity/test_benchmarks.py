@@ -11,7 +11,7 @@ from benchmarks import bahdanau, growth, page
 from benchmarks.__main__ import NAMES, age, code_of, main, measure, peaks
 from benchmarks.steps import summed_outer_products
 from shared.attention.linear import chunkwise_linear_attention
-from tests.checklist import assert_alike
+from tests.checklist import F64, assert_alike
 
 
 def test_ratios_are_those_of_the_processor_time():
@@ -69,9 +69,6 @@ def test_unknown_benchmarks_and_too_few_turns_are_refused(monkeypatch, arguments
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
     with pytest.raises(SystemExit):
         main()
-
-
-F64 = torch.float64
 
 
 @pytest.mark.parametrize("pieces", [1, 5, 128])

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from replications.bahdanau.model import RNNencdec, RNNsearch
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
-F64 = torch.float64
 N, BOS = 6, 1
 SIZES = {"source_vocabulary": 11, "target_vocabulary": 9, "embedding_size": 4, "hidden_size": N, "maxout_size": 3}
 

@@ -15,10 +15,9 @@ from torch.func import functional_call
 from replications.performer.model import Performer
 from shared.attention.favor import GeneralizedFeatures, SoftmaxFeatures
 from shared.attention.feature_maps import FeatureMap, ReLU
-from tests.checklist import assert_alike, spread
+from tests.checklist import F64, assert_alike, spread
 from tests.parity.fetched_packages import package_of, wheel_of
 
-F64 = torch.float64
 D, H, K, P, LAYERS, MULTIPLE = 12, 3, 4, 10, 2, 2
 FILES = ("reversible", "performer_pytorch")
 PACKAGE = wheel_of(
@@ -134,8 +133,7 @@ def test_what_they_add_is_the_difference(package):
     model = ours("positive", causal=False)
     x = torch.randn(3, 17, D, dtype=F64)
     theirs = functional_call(build(package, model, "positive"), weights(model), (x,))
-    difference = (body(model, x) - theirs).abs().max()
-    assert 1e-7 < difference < 0.05
+    assert 1e-7 < (body(model, x) - theirs).abs().max() < 0.05
 
 
 @pytest.mark.registry

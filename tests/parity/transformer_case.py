@@ -9,9 +9,8 @@ from replications.transformer.model import Transformer
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.decoding.constraints import Constraints
 from shared.layers.positions import SinusoidalPositions
-from tests.checklist import sequences
+from tests.checklist import F64, sequences
 
-F64 = torch.float64
 TOLERANCES = [(F64, 1e-10), (torch.float32, 1e-5)]
 VOCABULARY, WIDTH = 17, 8
 

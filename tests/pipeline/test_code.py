@@ -13,10 +13,9 @@ from shared.pipeline.code import STAGES, code_of
 from shared.pipeline.config import ScaleFile, lenders
 from shared.pipeline.show import beside_committed
 from shared.tasks.kinds import KINDS, papers
-from tests.pipeline.scratch import commit
+from tests.pipeline.scratch import ROOT, commit
 from tests.refused import assert_refused
 
-ROOT = Path(__file__).resolve().parents[2]
 MODEL = '''
 """A model."""
 

@@ -215,8 +215,7 @@ def test_generated_data_are_drawn_anew_for_each_seed_where_a_task_asks_for_it(pa
     first, second = (contents(paper.runs / "drawn" / "task" / f"seed{seed}") for seed in SEEDS)
     assert first.keys() == second.keys() > contents(paper.prepared).keys()
     assert len({json.dumps(given) for given in map(str, (before, *map(paper.examples, SEEDS)))}) == 3
-    run = load_results(paper.runs)["long"]
-    assert run.drawn_anew
+    assert load_results(paper.runs)["long"].drawn_anew
     assert main(["report", paper.name, *SMOKE]) == 0
     weights = paper.weights(SEEDS[0])
     shutil.rmtree(paper.runs / "drawn")  # as on a machine that has the runs alone

@@ -7,9 +7,8 @@ from torch import Tensor, nn
 
 from replications.linear_transformer import replication as linear_transformer
 from replications.performer import replication as performer
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
-F64 = torch.float64
 VOCABULARY, D, N, H, HIDDEN = 13, 8, 2, 2, 12
 SIZES = {"layers": N, "heads": H, "width": D, "hidden": HIDDEN}
 TRANSFORMERS = {

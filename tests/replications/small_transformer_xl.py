@@ -7,9 +7,8 @@ import torch
 from replications.transformer_xl.replication import build_model
 from replications.transformer_xl.settings import ModelConfig
 from shared.layers.positions import sinusoids
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
-F64 = torch.float64
 VOCABULARY, D, N, H, K = 19, 8, 2, 2, 3
 SIZES = {"d_model": D, "n_layer": N, "n_head": H, "d_head": K, "d_inner": 7, "dropout": 0.0}
 TRANSFORMERS = {

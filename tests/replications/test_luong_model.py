@@ -9,9 +9,8 @@ from torch import nn
 from replications.luong.model import Encoder
 from replications.luong.replication import build_model
 from replications.luong.settings import ModelConfig
-from tests.checklist import assert_translator, sequences, spread
+from tests.checklist import F64, assert_translator, sequences, spread
 
-F64 = torch.float64
 K_X, K_Y, M, N, L, D, S_MAX = 11, 9, 4, 6, 2, 2, 4
 CONTENT = ("dot", "general", "concat")
 ALIGNMENTS = ("global", "local-m", "local-p")
@@ -36,8 +35,7 @@ def config(score=None, alignment=None, feed=False, **others):
 
 def small(*kind, **others):
     """With weights large enough to matter."""
-    model = build_model(config(*kind, **others), K_X, K_Y)
-    return spread(model, 0.5)
+    return spread(build_model(config(*kind, **others), K_X, K_Y), 0.5)
 
 
 def sentences(lengths=(6, 4, 2), steps=5):

@@ -10,9 +10,8 @@ from replications.self_attentive import model as attentive
 from replications.self_attentive.replication import build_model
 from replications.self_attentive.settings import ModelConfig
 from shared.attention.structured import redundancy_penalty
-from tests.checklist import LENGTHS, sequences, spread
+from tests.checklist import F64, LENGTHS, sequences, spread
 
-F64 = torch.float64
 VOCABULARY, CLASSES = 17, 3
 SIZES = {
     "encoder": "attention", "d": 4, "u": 3, "attention": {"d_a": 5, "r": 3, "penalty": 0.5},

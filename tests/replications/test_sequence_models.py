@@ -131,8 +131,7 @@ def test_what_is_drawn_is_of_the_settings(name):
         w = attention.features.w
         norms = w.norm(dim=1, keepdim=True)
         torch.testing.assert_close((w / norms) @ (w / norms).T, torch.eye(4, dtype=F64), atol=1e-6, rtol=0)
-    other = small(name, features=4, directions="iid")
-    w = other.attentions[0].features.w
+    w = small(name, features=4, directions="iid").attentions[0].features.w
     assert (w @ w.T).fill_diagonal_(0).abs().max() > 1e-3
 
 

@@ -12,9 +12,8 @@ from replications.show_attend_tell.replication import build_model
 from replications.show_attend_tell.settings import ModelConfig
 from shared.data.tokenizers import BOS, EOS, PAD
 from shared.vision.features import Grid
-from tests.checklist import spread
+from tests.checklist import F64, spread
 
-F64 = torch.float64
 VOCABULARY, GRID = 11, Grid(rows=2, columns=3, size=5)
 SIZES = {
     "attention": "soft", "m": 4, "n": 3, "a": 6, "attention_layers": 2, "initial_layers": 2, "penalty": 0.5,

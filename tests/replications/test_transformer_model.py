@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from replications.transformer.figures import (
-    LossByOperations,
-    loss_by_operations,
-    maps_of_sentences,
-)
+from replications.transformer.figures import LossByOperations, loss_by_operations, maps_of_sentences
 from replications.transformer.model import Transformer
 from shared.claims.results import load_results
 from shared.data.tokenizers import BOS, EOS, PAD

@@ -21,12 +21,11 @@ from shared.pipeline.files import alone
 from shared.tasks.language.streams import Stream
 from shared.training.checkpoints import load_checkpoint
 from shared.training.processes import Group
-from tests.pipeline.scratch import change_yaml, copy_files, pipeline
+from tests.pipeline.scratch import ROOT, change_yaml, copy_files, pipeline
 from tests.refused import assert_refused
 from tests.tasks.language.toy_language_models import random_stream
 from tests.training.together import CHANGED
 
-ROOT = Path(__file__).resolve().parents[2]
 SCALE = "replications/transformer/smoke/params.yaml"
 TOGETHER = "tests.training.together"
 TRAIN = ["shared.pipeline", "train", "transformer.corpus-base", "--scale", "smoke"]

@@ -96,8 +96,7 @@ def test_a_polite_signal_ends_the_run_at_once_and_the_next_start_continues_in_an
 ) -> None:
     assert train(tmp_path / "run", kill="train:9", number=number).status == status
     (tmp_path / "run").rename(tmp_path / "moved")
-    resumed = train(tmp_path / "moved")
-    assert "continuing from update 6" in resumed.output
+    assert "continuing from update 6" in train(tmp_path / "moved").output
     assert_same_run(whole("translation")[0], tmp_path / "moved")
 
 

@@ -96,8 +96,7 @@ def test_training_goes_on_over_the_stream_in_order(size, columns, length, seed, 
     assert batch.tokens == columns * length
     if not following.reset:
         assert torch.equal(following.places[:, 0], (batch.places[:, -1] + 1) % size)
-    inputs = torch.where(batch.places == 0, EOS, batch.targets - 1)
-    assert torch.equal(batch.inputs, inputs)
+    assert torch.equal(batch.inputs, torch.where(batch.places == 0, EOS, batch.targets - 1))
 
 
 def test_seeds_and_passes_begin_elsewhere():

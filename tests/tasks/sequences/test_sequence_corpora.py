@@ -159,8 +159,7 @@ def test_the_first_pictures_of_a_split_are_taken_if_asked(tmp_path):
 def test_a_batch_predicts_every_pixel_but_the_first_from_those_before_it(tmp_path):
     write_pictures(tmp_path / "toy", PICTURES)
     pixels, _ = prepared_pictures(tmp_path, levels=16)
-    split = pixels.split("train")
-    batch = split.batch(np.array([3, 0])).to("cpu")
+    batch = pixels.split("train").batch(np.array([3, 0])).to("cpu")
     assert batch.targets.tolist() == read(pixels, "train")[[3, 0]].tolist()
     assert batch.inputs[:, 0].tolist() == [16, 16]
     assert torch.equal(batch.inputs[:, 1:], batch.targets[:, :-1])
@@ -266,8 +265,7 @@ def test_a_masked_batch_scores_a_share_of_each_sequence_and_changes_nothing_else
 
 
 def test_of_what_is_scored_most_is_masked_some_is_changed_and_some_is_left():
-    text = proteins(["X" * 4000] * 10, masked=True)
-    batch = text.batch(np.arange(10), (3, 4))
+    batch = proteins(["X" * 4000] * 10, masked=True).batch(np.arange(10), (3, 4))
     read = batch.inputs[batch.scored]
     share = [(read == symbol).float().mean().item() for symbol in (MASK, encode("X")[0])]
     assert share == pytest.approx([0.8, 0.1], abs=0.025)  # six standard errors
