@@ -96,7 +96,7 @@ def nats_of_text(train: Text, held_out: Text, discount: float | None = None) -> 
 
 def words(folder: Path) -> None:
     """Perplexities of Penn Treebank, with a discount of 0.75."""
-    prepared = PreparedLanguage.load(folder)
+    prepared = PreparedLanguage(folder)
     streams = (np.asarray(prepared.split(name).symbols, dtype=np.int64) for name in ("train", "test"))
     train, test = (Text(symbols, np.arange(len(symbols)) >= 2) for symbols in streams)
     for known, nats in enumerate(nats_of_text(train, test, 0.75)):
@@ -105,7 +105,7 @@ def words(folder: Path) -> None:
 
 def greek(folder: Path) -> None:
     """Nats of English pieces of validation verses, smoothed by Witten and Bell's method."""
-    prepared = PreparedText.load(folder)
+    prepared = PreparedText(folder)
     train, valid = (_sentences(prepared.split(name).target) for name in ("train", "valid"))
     for known, nats in enumerate(nats_of_text(train, valid)):
         print(f"{known} pieces before are known: {nats:.2f} nats a piece")

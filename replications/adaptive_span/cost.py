@@ -16,6 +16,7 @@ import torch
 from replications.adaptive_span.model import AdaptiveSpanTransformer, SpanAttention
 from replications.adaptive_span.settings import CostConfig
 from shared.metrics.operations import count_operations
+from shared.tasks.kinds import open_data
 from shared.tasks.replication import Replication, Study
 
 LONG = 0.5
@@ -51,7 +52,7 @@ class WithSpans(Replication):
     def evaluate(self, config: Any, *, prepared: Path, trained: Sequence[Path], out: Path) -> Mapping[str, float]:
         """As of every language model, with :func:`numbers`."""
         metrics = super().evaluate(config, prepared=prepared, trained=trained, out=out)
-        (model,) = self.trained_models(config, self.open(config, prepared), trained)
+        (model,) = self.trained_models(config, open_data(config, prepared), trained)
         assert isinstance(model, AdaptiveSpanTransformer)
         return {**metrics, **numbers(model)}
 

@@ -45,7 +45,7 @@ class Aligning(Study):
         self, config: TranslationRun, *, prepared: Path, folder: Path, label: str, **run: Any
     ) -> tuple[TrainingRecord, int]:
         """Train; all seeds are the same, and so are the checkpoints: the last iteration fits best."""
-        settings, text = config.checked_model(AlignerConfig), PreparedText.load(prepared)
+        settings, text = config.checked_model(AlignerConfig), PreparedText(prepared)
         pairs = list(word_pairs(text, text.training_split(config.training)))
         valid = list(word_pairs(text, text.split("valid")))
         begin, processor_begin = time.perf_counter(), time.process_time()
@@ -78,7 +78,7 @@ class Aligning(Study):
         state = load_checkpoint(trained[0] / "checkpoints" / "last.ckpt")
         arrays = {name: value.numpy() for name, value in state.items() if isinstance(value, torch.Tensor)}
         aligner = ALIGNERS[config.checked_model(AlignerConfig).aligner].from_state({**state, **arrays})
-        text = PreparedText.load(prepared)
+        text = PreparedText(prepared)
         examples = {split: _examples(aligner, text, split) for split in config.corpus.test}
         metrics = write_records(out, examples)
         if not metrics:

@@ -19,9 +19,8 @@ from shared.decoding.protocol import Reach
 from shared.errors import ReplicationError
 from shared.metrics.turns import Clock, medians_of_turns, now, timed
 from shared.tasks.batches import device_of
-from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.corpus import LanguageBatch, PreparedLanguage, Stream
 from shared.tasks.language.settings import LanguageEvaluation, LanguageRun
-from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.tasks.replication import NetworkStudy, ready
 
 TURNS = 3
@@ -75,7 +74,7 @@ class EvaluationSpeed(NetworkStudy):
         Raises:
             ReplicationError: the text is too short.
         """
-        settings, text = config.checked_model(SpeedConfig), PreparedLanguage.load(prepared)
+        settings, text = config.checked_model(SpeedConfig), PreparedLanguage(prepared)
         torch.manual_seed(0)
         keeping, vanilla = (
             ready(self.build(network, *text.sizes))

@@ -9,12 +9,11 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
-from shared.data.opening import read_bytes
+from shared.data.opening import read_bytes, reading
 from shared.errors import ReplicationError
 
 _CHUNK = 1 << 20
@@ -23,9 +22,10 @@ _GZ_RATIO = 1_000
 # That of a whole .deb; the small ones, whose heads weigh more, may have 64 MiB besides.
 _DEB_RATIO, _DEB_SPARE = 100, 64 << 20
 _MOST_FILES = 1_000_000
+_DAMAGED = "is damaged or cannot be unpacked"
 _IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL, None)
 """Errors that a damaged archive causes, by members of one name or of impossible ones, or by a directory that is wrong;
-BadGzipFile has no number."""
+BadGzipFile has no number. Others, as of a full disk, pass through."""
 
 
 class Member(NamedTuple):
@@ -52,7 +52,7 @@ def extract(archive: Path, members: Mapping[str, str], into: Path, *, limit: int
             member with an unsafe path; or a chosen member is a link or a device.
     """
     missing, left = dict(members), limit
-    with _readable(archive):
+    with reading(archive.name, _DAMAGED, _IN_THE_WAY):
         for number, member in enumerate(members_of(archive), 1):
             if number > _MOST_FILES:
                 raise ReplicationError(f"{archive.name} holds more than {_MOST_FILES:,} files; it is refused.")
@@ -82,7 +82,7 @@ def gunzip(packed: Path, target: Path, *, limit: int) -> None:
     Raises:
         ReplicationError: the file is damaged or larger than ``limit``.
     """
-    with _readable(packed), gzip.open(packed) as source:
+    with reading(packed.name, _DAMAGED, _IN_THE_WAY), gzip.open(packed) as source:
         copy_limited(source, target, limit=limit, name=packed.name)
 
 
@@ -100,17 +100,6 @@ def copy_limited(source: IO[bytes] | gzip.GzipFile, target: Path, *, limit: int,
                 raise ReplicationError(f"{name} has more than {limit:,} bytes; it is refused.")
             file.write(chunk)
     return written
-
-
-@contextmanager
-def _readable(archive: Path) -> Iterator[None]:
-    """Convert the exceptions of archive modules on damaged input; other OS errors, as of a full disk, pass through."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, ReplicationError) or getattr(error, "errno", None) not in _IN_THE_WAY:
-            raise
-        raise ReplicationError(f"{archive.name} is damaged or cannot be unpacked ({error!r}).") from None
 
 
 def members_of(archive: Path) -> Iterator[Member]:

@@ -17,7 +17,7 @@ import sqlite3
 import sys
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -57,8 +57,15 @@ def visible(text: str) -> str:
 
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
+def reading(
+    what: str, fault: str = "cannot be read as its card says", numbers: Collection[int | None] = (None, errno.EINVAL)
+) -> Iterator[None]:
     """Say in one sentence that a file, or a line of one, is not what its reader expects.
+
+    Args:
+        what: the file, or the line.
+        fault: what is wrong with it, a predicate.
+        numbers: of errors of the system that such a fault causes; None is that of all other exceptions.
 
     Raises:
         ReplicationError: instead of whatever a reader or a library stumbles over.
@@ -67,12 +74,10 @@ def reading(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, ReplicationError) or getattr(error, "errno", None) not in (None, errno.EINVAL):
+        if isinstance(error, ReplicationError) or getattr(error, "errno", None) not in numbers:
             raise
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ReplicationError(
-            f"{what} cannot be read as its card says ({reason}); fetch it anew, or correct it or its card."
-        ) from error
+        raise ReplicationError(f"{what} {fault} ({reason}); fetch it anew, or correct it or its card.") from error
 
 
 def text_lines(path: Path, *, keepends: bool = False, name: str = "") -> Iterator[str]:
@@ -231,7 +236,7 @@ def read_table(path: Path, delimiter: str, names: Sequence[str] = ()) -> Iterato
             programs disagree on what the field is; names the line.
     """
     header = [*names]
-    for begin, row in _rows(path, delimiter):
+    for begin, row in table_rows(path, delimiter):
         if header and header in (row, [field.strip() for field in row]):
             raise ReplicationError(f"{path.name}: line {begin} has the names of the columns; take out this head.")
         if not header and len({*row}) == len(row):
@@ -243,17 +248,8 @@ def read_table(path: Path, delimiter: str, names: Sequence[str] = ()) -> Iterato
             raise ReplicationError(f"{path.name}: line {begin} has {len(row)} fields, {wanted}; correct it.")
 
 
-def first_row(path: Path, delimiter: str) -> list[str]:
-    """The fields of the first row of a table, whether these are its names or not; none where there is no row.
-
-    Raises:
-        ReplicationError: as :func:`read_table`.
-    """
-    return next((row for _, row in _rows(path, delimiter)), [])
-
-
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a table, each with the line in which it begins."""
+def table_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield all rows of a table, each after the line in which it begins; errors as of :func:`read_table`."""
     if delimiter != ",":
         yield from ((begin, line.split(delimiter)) for begin, line in enumerate(text_lines(path), start=1) if line)
         return

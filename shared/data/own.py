@@ -17,7 +17,7 @@ from shared.config import EXPONENT, MOST_SHOWN, build, check_name, load_yaml
 from shared.data.cards import Card, Draw
 from shared.data.fetch import fetch
 from shared.data.look import describe
-from shared.data.opening import first_row, form_of, listed, text_lines, twin_of, visible
+from shared.data.opening import form_of, listed, table_rows, text_lines, twin_of, visible
 from shared.data.readers.texts import TABLES, TABULAR, records
 from shared.data.sources import sha256_of
 from shared.errors import ReplicationError
@@ -266,7 +266,7 @@ def _first_row(path: Path) -> list[str]:
     """The fields of the first line of a table, or the keys of the first record."""
     form = form_of(path)
     record = next((record for _, record in records(path)), {}) if form == ".jsonl" else None
-    first = first_row(path, TABLES[form]) if record is None else [*record]
+    first = next((row for _, row in table_rows(path, TABLES[form])), []) if record is None else [*record]
     if not first:
         raise ReplicationError(f"{path.name} has no row; give a file of one row for each text.")
     return first

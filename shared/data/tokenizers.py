@@ -1,4 +1,4 @@
-"""Tokenisers: word vocabularies as in the papers of 2015, and SentencePiece subwords.
+"""Tokenisers: word vocabularies as in the papers of 2015, SentencePiece subwords, and characters or bytes.
 
 Every vocabulary begins with the same four special symbols, which models, batches and decoders rely on.
 """
@@ -11,9 +11,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from shared.config import Strict
@@ -21,31 +22,7 @@ from shared.errors import ReplicationError
 
 PAD, UNK, BOS, EOS = range(4)
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-
-
-class Tokenizer(Protocol):
-    """The interface of tokenisers. Symbols are ints; sequences have neither a start nor an end symbol."""
-
-    unit: str  # what one symbol is: "word" or "piece"
-
-    def __len__(self) -> int: ...
-    def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Return the symbols of each line."""
-
-    def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
-        """Return lines of text; the caller removes the symbols after an end symbol."""
-
-    def pieces(self, symbols: Sequence[int]) -> list[str]:
-        """Return a readable string per symbol."""
-
-    def split(self, line: str) -> list[str]:
-        """Return the words of a line, including unknown ones; :meth:`words` has their indices."""
-
-    def words(self, symbols: Sequence[int]) -> list[int]:
-        """Return the index of the word of each symbol."""
-
-    def save(self, path: Path) -> None:
-        """Write the tokeniser to ``path`` for :func:`load_tokenizer`."""
+Unit = Literal["character", "byte"]
 
 
 class WordVocabulary:
@@ -63,22 +40,6 @@ class WordVocabulary:
         self._strings = [*SPECIAL, *words]
         # The special symbols are excluded, so that the string "</s>" in a text does not end the sentence.
         self._index = {word: i for i, word in enumerate(words, start=len(SPECIAL))}
-
-    @classmethod
-    def train(cls, lines: Iterable[str], *, size: int, split: str) -> WordVocabulary:
-        """Build the vocabulary of the most frequent words of ``lines``; says how many words have no place in it.
-
-        ``size`` includes the four special symbols.
-        """
-        splitter = _splitter(split)
-        counts = collections.Counter(word for line in lines for word in splitter(line))
-        ranked = sorted(counts.keys() - {*SPECIAL}, key=lambda word: (-counts[word], word))
-        known = ranked[: size - len(SPECIAL)]
-        if cut := len(ranked) - len(known):
-            print(
-                f"a vocabulary of {len(known):,} words leaves out {cut:,} of the {len(ranked):,} of the training text."
-            )
-        return cls(known, split=split)
 
     def __len__(self) -> int:
         return len(self._strings)
@@ -126,32 +87,6 @@ class SentencePieceTokenizer:
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
 
-    @classmethod
-    def train(cls, lines: Iterable[str], *, size: int, model_type: str) -> SentencePieceTokenizer:
-        """Train on ``lines`` with one thread, so that the same text gives the same pieces.
-
-        Raises:
-            ReplicationError: SentencePiece cannot train ``size`` pieces on this text.
-        """
-        import sentencepiece
-
-        model = io.BytesIO()
-        known = (part.strip() if part != line else line for line in lines for part in line.split(SPECIAL[UNK]))
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(part.translate(_ESCAPE) for part in known), model_writer=model, vocab_size=size,
-                model_type=model_type, character_coverage=1.0, num_threads=1, minloglevel=2, hard_vocab_limit=False,
-                pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, unk_surface=SPECIAL[UNK], shuffle_input_sentence=False,
-                normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=_LONGEST,
-            )  # fmt: skip
-        except RuntimeError as error:
-            reason = str(error).rsplit("]", 1)[-1].strip()
-            raise ReplicationError(
-                f"cannot train {size} pieces on this text ({reason}); every character needs one, so choose a larger "
-                "size, or correct the data if the text is empty."
-            ) from None
-        return cls(model.getvalue())
-
     def __len__(self) -> int:
         return int(self._processor.get_piece_size())
 
@@ -193,6 +128,77 @@ class SentencePieceTokenizer:
         path.write_bytes(self._model)
 
 
+class CharacterVocabulary:
+    """The characters of a text, or the bytes of its UTF-8 form; symbols that training lacks become ``<unk>``.
+
+    A byte that belongs to no character, such as where a file was cut, is represented by a lone surrogate (Python's
+    ``surrogateescape``).
+
+    Args:
+        codes: ascending code points, or values of bytes.
+        unit: which of the two they are.
+    """
+
+    def __init__(self, codes: Sequence[int], *, unit: Unit) -> None:
+        self.unit: str = unit
+        self._codes = np.array(codes, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(SPECIAL) + len(self._codes)
+
+    def encode(self, lines: Sequence[str]) -> list[list[int]]:
+        """Symbols of each line, without a symbol for the line end."""
+        return [self._encode(line).tolist() for line in lines]
+
+    def decode(self, symbols: Sequence[Sequence[int]]) -> list[str]:
+        """Lines of text; special symbols are written out, and invalid UTF-8 becomes U+FFFD."""
+        joined = ["".join(self._strings(line)) for line in symbols]
+        if self.unit == "character":
+            return joined
+        return [line.encode("latin-1").decode("utf-8", "replace") for line in joined]
+
+    def pieces(self, symbols: Sequence[int]) -> list[str]:
+        """The characters themselves; a byte outside of ASCII, such as 0xe4, as ``<e4>``."""
+        strings = self._strings(symbols)
+        if self.unit == "character":
+            return strings
+        return [f"<{ord(text):x}>" if text >= "\x80" else text for text in strings]
+
+    def split(self, line: str) -> list[str]:
+        """The words between spaces."""
+        return line.split()
+
+    def words(self, symbols: Sequence[int]) -> list[int]:
+        """A space belongs to the word before it."""
+        spaces = np.array([0, *(text.isspace() for text in self._strings(symbols))][: len(symbols)], dtype=int)
+        return [int(word) for word in spaces.cumsum()]
+
+    def save(self, path: Path) -> None:
+        """Write JSON."""
+        path.write_text(json.dumps({"unit": self.unit, "codes": self._codes.tolist()}), encoding="utf-8")
+
+    def _encode(self, line: str) -> NDArray[np.int64]:
+        codes = _codes(line, self.unit)
+        places = np.searchsorted(self._codes, codes)
+        known = np.append(self._codes, -1)[places] == codes
+        return np.where(known, places + len(SPECIAL), UNK)
+
+    def _strings(self, symbols: Sequence[int]) -> list[str]:
+        first = len(SPECIAL)
+        return [SPECIAL[symbol] if symbol < first else chr(int(self._codes[symbol - first])) for symbol in symbols]
+
+
+def _codes(text: str, unit: str) -> NDArray[np.int64]:
+    if unit == "byte":
+        return np.frombuffer(text.encode("utf-8", "surrogateescape"), dtype=np.uint8).astype(np.int64)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+
+
+Tokenizer: TypeAlias = WordVocabulary | SentencePieceTokenizer | CharacterVocabulary
+"""Symbols are ints; sequences have neither a start nor an end symbol. One symbol is a ``unit``. The words of a line,
+unknown ones too, are by ``split``; ``words`` has the index there of the word of each symbol."""
+
+
 class WordVocabularyConfig(Strict):
     """A word vocabulary: ``size`` most frequent words of the training text, special symbols included."""
 
@@ -203,8 +209,16 @@ class WordVocabularyConfig(Strict):
     joint: bool = False
 
     def train(self, lines: Iterable[str]) -> WordVocabulary:
-        """Return the vocabulary of ``lines``."""
-        return WordVocabulary.train(lines, size=self.size, split=self.split)
+        """Return the vocabulary of ``lines``; says how many words have no place in it."""
+        splitter = _splitter(self.split)
+        counts = collections.Counter(word for line in lines for word in splitter(line))
+        ranked = sorted(counts.keys() - {*SPECIAL}, key=lambda word: (-counts[word], word))
+        known = ranked[: self.size - len(SPECIAL)]
+        if cut := len(ranked) - len(known):
+            print(
+                f"a vocabulary of {len(known):,} words leaves out {cut:,} of the {len(ranked):,} of the training text."
+            )
+        return WordVocabulary(known, split=self.split)
 
 
 class SentencePieceConfig(Strict):
@@ -217,15 +231,51 @@ class SentencePieceConfig(Strict):
     joint: bool = False
 
     def train(self, lines: Iterable[str]) -> SentencePieceTokenizer:
-        """Return the tokeniser of ``lines``; it raises the errors of `SentencePieceTokenizer.train`."""
-        return SentencePieceTokenizer.train(lines, size=self.size, model_type=self.model_type)
+        """Train on ``lines`` with one thread, so that the same text gives the same pieces.
+
+        Raises:
+            ReplicationError: SentencePiece cannot train so many pieces on this text.
+        """
+        import sentencepiece
+
+        model = io.BytesIO()
+        known = (part.strip() if part != line else line for line in lines for part in line.split(SPECIAL[UNK]))
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(part.translate(_ESCAPE) for part in known), model_writer=model, vocab_size=self.size,
+                model_type=self.model_type, character_coverage=1.0, hard_vocab_limit=False, num_threads=1,
+                pad_id=PAD, unk_id=UNK, bos_id=BOS, eos_id=EOS, unk_surface=SPECIAL[UNK], shuffle_input_sentence=False,
+                normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=_LONGEST,
+                minloglevel=2,
+            )  # fmt: skip
+        except RuntimeError as error:
+            reason = str(error).rsplit("]", 1)[-1].strip()
+            raise ReplicationError(
+                f"cannot train {self.size} pieces on this text ({reason}); every character needs one, so choose a "
+                "larger size, or correct the data if the text is empty."
+            ) from None
+        return SentencePieceTokenizer(model.getvalue())
 
 
 TokenizerConfig = Annotated[WordVocabularyConfig | SentencePieceConfig, Field(discriminator="kind")]
 
 
+class CharactersConfig(Strict):
+    """All characters of the training text, or all bytes."""
+
+    kind: Literal["characters", "bytes"]
+
+    def train(self, lines: Iterable[str]) -> CharacterVocabulary:
+        """The vocabulary of ``lines``."""
+        found: set[str] = set()
+        for line in lines:
+            found.update(line)
+        unit: Unit = "byte" if self.kind == "bytes" else "character"
+        return CharacterVocabulary(np.unique(_codes("".join(sorted(found)), unit)).tolist(), unit=unit)
+
+
 def train_tokenizers(
-    source: Sequence[str], target: Sequence[str], config: WordVocabularyConfig | SentencePieceConfig
+    source: Sequence[str], target: Sequence[str], config: TokenizerConfig
 ) -> tuple[Tokenizer, Tokenizer]:
     """Train source and target tokenisers on training text; with ``joint`` both are one tokeniser."""
     if config.joint:
@@ -247,10 +297,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
         if not content.startswith(b"{"):
             return SentencePieceTokenizer(content)
         state = json.loads(content)
+        if "codes" in state:
+            return CharacterVocabulary(state["codes"], unit=state["unit"])
         return WordVocabulary(state["words"], split=state["split"])
     except FileNotFoundError:
         raise ReplicationError(f"{path} does not exist; run the prepare stage of its task first.") from None
-    except (ValueError, KeyError, RuntimeError) as error:
+    except (ValueError, TypeError, KeyError, RuntimeError) as error:
         raise ReplicationError(f"{path} is damaged ({error}); delete it and run the prepare stage again.") from None
 
 

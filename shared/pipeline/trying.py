@@ -92,7 +92,7 @@ def load_model(name: str, scale: str = "quick", seed: int | None = None) -> Trai
             f"({about['finished'][:10]}) and rounded them to half precision; those that you train go first."
         )
     runner, config = load_runner(settings.paper, config)
-    data = runner.open(config, prepared)
+    data = open_data(config, prepared)
     check_weights(_weights(run, config))
     with refusing_other_weights(variant, [run]):
         (network,) = runner.trained_models(config, data, [run])
@@ -226,7 +226,7 @@ def print_tried(tried: Tried, title: str, console: Console | None = None) -> Non
         console.print(Padding(line, (0, 0, 0, 8)))
     if tried.pictures:
         most, coloured = console.width // 2 - 2, console.color_system is not None
-        _print_beside([(each.title, [*_drawn(each.pixels, most, coloured)]) for each in tried.pictures], console)
+        _print_beside([(title, [*_drawn(pixels, most, coloured)]) for title, pixels in tried.pictures.items()], console)
     for weights in tried.weights:
         if set(weights.choices) & {"Layer", "Head"}:
             continue  # the page has them
@@ -352,7 +352,7 @@ def _blocks(tried: Tried, title: str, folder: Path) -> Iterator[doc.Block]:
     if tried.shares:
         yield doc.Table(("Answer", "Probability"), [(name, f"{100 * share:.1f} %") for name, share in tried.shares])
     if tried.pictures:
-        yield doc.Columns([("", [doc.Figure(picture(each.pixels), each.title)]) for each in tried.pictures])
+        yield doc.Columns([("", [doc.Figure(picture(pixels), title)]) for title, pixels in tried.pictures.items()])
     maps = [
         Attention(
             each.choices, each.rows, each.columns, each.values.tolist(), of_largest=True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -11,6 +13,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from shared.data.batching import Indices, endless_batches, epoch_batches
+from shared.data.storage import read_summary
+from shared.data.tokenizers import Tokenizer, load_tokenizer
 from shared.training.config import BatchConfig
 
 VALIDATED = 4000
@@ -39,8 +43,15 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-# The split of a prepared task has ``lengths``, per axis the lengths (examples,) of its examples, of which the first is
-# what a budget of tokens counts; and ``batch(indices)``, the examples with these indices.
+class Split:
+    """Base of the splits of prepared tasks, of separate examples.
+
+    A split has ``lengths``, per axis the lengths (examples,) of its examples, of which the first is what a budget of
+    tokens counts; and ``batch(indices)``, the examples with these indices.
+    """
+
+    def __len__(self: Any) -> int:
+        return len(self.lengths[0])
 
 
 def training_order(split: Any, batch: BatchConfig, seed: int) -> Callable[..., Iterator[Indices]]:
@@ -53,8 +64,29 @@ def every_batch(split: Any, *, tokens: int | None = None, sentences: int | None 
     return epoch_batches(split.lengths, pool=10**6, seed=0, epoch=0, tokens=tokens, sentences=sentences)
 
 
+@dataclass(frozen=True)
 class Prepared:
-    """Base of what the prepare stage leaves of separate examples, for training and evaluation."""
+    """Base of what the prepare stage leaves for training and evaluation, read from its folder when it is asked for.
+
+    A file that is missing or damaged raises a `ReplicationError` then. Its batches are those of separate examples.
+
+    Attributes:
+        folder: of the prepared task.
+        config: the task's corpus; None where nothing asks for it.
+    """
+
+    folder: Path
+    config: Any = None
+
+    @cached_property
+    def summary(self) -> Mapping[str, Any]:
+        """What the kind's ``prepare`` returned."""
+        return read_summary(self.folder)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """Of the text, where it is of one language."""
+        return load_tokenizer(self.folder / "text.tokenizer")
 
     def split(self, name: str) -> Any:
         """An encoded split: ``train``, ``valid`` or a test split."""

@@ -6,9 +6,9 @@ the other kinds, and settings, measures and reports need no torch.
 * ``settings`` has ``RUN``, the settings of a variant.
 * ``corpus`` has ``prepare(corpus, dataset, out)``, which turns a fetched data set into what training reads and returns
   a summary; where there are pictures, ``features(corpus, dataset, out)`` encodes them first. ``PREPARED`` is the class
-  of what was prepared, with ``load(folder, corpus)``. It has ``sizes``, the two arguments of ``build_model`` that
-  depend on the data; ``batches(training, seed)``, from a batch's number to that batch of training and all that follow
-  it; and ``valid(training)``, the batches of the validation split.
+  of what was prepared, a :class:`shared.tasks.batches.Prepared`. It has ``sizes``, the two arguments of ``build_model``
+  that depend on the data; ``batches(training, seed)``, from a batch's number to that batch of training and all that
+  follow it; and ``valid(training)``, the batches of the validation split.
 * ``module`` says what a model must be able to do. ``module(model, config, data)`` returns the
   :class:`shared.training.module.TrainingModule`; ``data`` is None for one that is not validated.
   ``random_batch(config)`` returns a batch of random symbols as large as in training, and such ``sizes``.
@@ -51,8 +51,8 @@ def part_of(kind: str, part: str) -> Any:
 
 
 def open_data(config: RunConfig, prepared: Path) -> Any:
-    """What the prepare stage left of a variant's task in a folder; raises `ReplicationError` where it did not run."""
-    return part_of(config.kind, "corpus").PREPARED.load(prepared, config.corpus)
+    """What the prepare stage left of a variant's task in a folder."""
+    return part_of(config.kind, "corpus").PREPARED(prepared, config.corpus)
 
 
 def load_measures(*kinds: str) -> None:

@@ -31,6 +31,8 @@ class CorpusConfig(Strict):
 
     reads: ClassVar[tuple[str, ...]] = ()
     """Languages that a data set must have for tasks of the kind, whatever their settings."""
+    limits: ClassVar[str] = ""
+    """The key that maps splits to how many of their examples are used, the first ones, if there is one."""
     dataset: str
     test: list[str] = Field(default=["test"], min_length=1)
     draws: Literal["once", "each_seed"] = "once"
@@ -46,17 +48,14 @@ class CorpusConfig(Strict):
         return ["train", "valid", *self.test]
 
     @model_validator(mode="after")
-    def _the_report_is_of_the_first(self) -> CorpusConfig:
+    def _splits_are_known(self) -> CorpusConfig:
         if self.test[0] != "test":
             raise ValueError("the first of 'test' must be the split 'test', which the report is of")
         if len(set(self.splits)) < len(self.splits):
             raise ValueError("'test' must name every split once, and neither 'train' nor 'valid'")
+        if self.limits and (wrong := sorted({*getattr(self, self.limits)} - {*self.splits})):
+            raise ValueError(f"'{self.limits}' limits {', '.join(wrong)}, but the splits are {', '.join(self.splits)}")
         return self
-
-    def _limits(self, name: str) -> None:
-        """Refuse a field ``name``, a mapping of split to a limit, that names an unknown split."""
-        if unknown := sorted({*getattr(self, name)} - {*self.splits}):
-            raise ValueError(f"'{name}' limits {', '.join(unknown)}, but the splits are {', '.join(self.splits)}")
 
 
 class JudgingConfig(Strict):
@@ -148,12 +147,6 @@ class RunConfig(Strict):
             ReplicationError: it does not fit.
         """
         return build(kind, self.model, where=self.where)
-
-
-class ExampleRun(RunConfig):
-    """A variant that is trained on separate examples."""
-
-    training: ExampleTraining
 
 
 class HeadSizes(Strict):

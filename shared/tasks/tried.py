@@ -6,7 +6,7 @@ change of them touches what is trained, judged or reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from shared.claims.words import number_of
 from shared.config import MOST_SHOWN
-from shared.data.ragged import RaggedArray
 from shared.data.tokenizers import EOS, SPECIAL, UNK, Tokenizer
 from shared.errors import ReplicationError
 
@@ -70,19 +69,6 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture to be drawn.
-
-    Attributes:
-        title: what it is.
-        pixels: (H, W, 3) RGB.
-    """
-
-    title: str
-    pixels: Pixels
-
-
-@dataclass(frozen=True)
 class Tried:
     """What came of one input.
 
@@ -91,7 +77,7 @@ class Tried:
         output: what the model says.
         weights: where it looked; none if it gives none.
         shares: classes or symbols with their probabilities, the largest first.
-        pictures: what was read and drawn.
+        pictures: what was read and drawn, by title: (H, W, 3) RGB.
         lines: further sentences, such as how the answer was searched for.
     """
 
@@ -99,7 +85,7 @@ class Tried:
     output: str
     weights: Sequence[Weights] = ()
     shares: Sequence[tuple[str, float]] = ()
-    pictures: Sequence[Picture] = ()
+    pictures: Mapping[str, Pixels] = field(default_factory=dict)
     lines: Sequence[str] = ()
 
 
@@ -157,11 +143,6 @@ def not_longer(length: int, longest: int, what: str) -> None:
         raise ReplicationError(
             f"the input has {number_of(length, 'symbol')}, but {what} of the task has {longest}; give a shorter input."
         )
-
-
-def longest_of(texts: Iterable[RaggedArray]) -> int:
-    """Symbols of the longest sequence."""
-    return max(int(text.lengths.max()) for text in texts)
 
 
 def whole_words(

@@ -11,7 +11,7 @@ from shared.data import tokenizers
 from shared.data.opening import composed, read_lines
 from shared.data.ragged import RaggedArray
 from shared.data.splits import EMPTY, EQUAL, NAMES, Segment, assert_disjoint, sentence, tidy, write_corpus
-from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK, SentencePieceTokenizer, WordVocabulary
+from shared.data.tokenizers import BOS, EOS, PAD, SPECIAL, UNK, SentencePieceConfig, WordVocabularyConfig
 from tests.data.odd import EXAMPLES, LINE, NAME, PIECES, SPLITS, WORD, folder
 from tests.refused import assert_refused, outcome, sentence_of
 
@@ -92,8 +92,10 @@ def test_written_splits_share_no_sentence_and_lose_nothing_else(corpus):
 
 
 TEXT = [*PIECES, " ".join(PIECES), "".join(PIECES), *"".join(SPECIAL)]
-PIECEWISE = [SentencePieceTokenizer.train(TEXT * 2, size=400, model_type=kind) for kind in ("bpe", "unigram")]
-WORDS = [WordVocabulary.train(map(tidy, TEXT), size=300, split=split) for split in ("space", "13a")]
+PIECEWISE = [
+    SentencePieceConfig(kind="sentencepiece", size=400, model_type=kind).train(TEXT * 2) for kind in ("bpe", "unigram")
+]
+WORDS = [WordVocabularyConfig(kind="words", size=300, split=split).train(map(tidy, TEXT)) for split in ("space", "13a")]
 
 
 @EXAMPLES
@@ -153,25 +155,25 @@ def test_ragged_rows_come_back_and_damaged_arrays_are_refused(rows, dtype, data)
 
 
 LINES = ["the cat sat on the mat .", "a dog saw the cat", "über die Straße läuft der Hund", "the end"] * 3
-KNOWN = WordVocabulary.train(LINES, size=100, split="space")
-PIECES = SentencePieceTokenizer.train(LINES, size=60, model_type="bpe")
+KNOWN = WordVocabularyConfig(kind="words", size=100, split="space").train(LINES)
+SUBWORDS = SentencePieceConfig(kind="sentencepiece", size=60, model_type="bpe").train(LINES)
 
 
 def test_special_symbols_come_first_in_every_vocabulary():
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
     assert tuple(KNOWN.pieces([PAD, UNK, BOS, EOS])) == SPECIAL
-    assert PIECES.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert SUBWORDS.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
 
 
 def test_the_vocabulary_keeps_the_most_frequent_words_and_says_how_many_it_leaves_out(capsys):
-    small = WordVocabulary.train([*LINES, "<unk>"], size=len(SPECIAL) + 2, split="space")
+    small = WordVocabularyConfig(kind="words", size=len(SPECIAL) + 2, split="space").train([*LINES, "<unk>"])
     assert capsys.readouterr().out == "a vocabulary of 2 words leaves out 14 of the 16 of the training text.\n"
     assert len(small) == 6
     assert small.encode(["the cat zebra"]) == [[4, 5, UNK]]
     assert small.decode([[4, UNK]]) == ["the <unk>"]
 
 
-@pytest.mark.parametrize("tokenizer", [KNOWN, PIECES])
+@pytest.mark.parametrize("tokenizer", [KNOWN, SUBWORDS])
 def test_a_saved_tokeniser_is_the_same(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "t")
     loaded = tokenizers.load_tokenizer(tmp_path / "t")
@@ -180,8 +182,8 @@ def test_a_saved_tokeniser_is_the_same(tokenizer, tmp_path):
 
 
 def test_training_twice_gives_the_same_pieces():
-    again = SentencePieceTokenizer.train(LINES, size=60, model_type="bpe")
-    assert again.encode(LINES) == PIECES.encode(LINES)
+    again = SentencePieceConfig(kind="sentencepiece", size=60, model_type="bpe").train(LINES)
+    assert again.encode(LINES) == SUBWORDS.encode(LINES)
 
 
 def test_a_joint_tokeniser_serves_both_sides_and_separate_ones_one_each():
@@ -212,10 +214,73 @@ def test_a_damaged_file_is_named(content, tmp_path):
 
 def test_every_line_of_a_text_counts_however_long_it_is():
     long = "αβγ " * 2_000
-    pieces = SentencePieceTokenizer.train(["ab"] * 9 + [long], size=40, model_type="bpe")
+    pieces = SentencePieceConfig(kind="sentencepiece", size=40, model_type="bpe").train(["ab"] * 9 + [long])
     assert UNK not in pieces.encode([long])[0]
 
 
 def test_too_few_pieces_for_the_characters_say_so_in_one_line():
     lines = ["abcdefghijklmnopqrstuvwxyz äöüß"] * 9
-    assert_refused("choose a larger size", SentencePieceTokenizer.train, lines, size=16, model_type="bpe")
+    assert_refused("choose a larger size", SentencePieceConfig(kind="sentencepiece", size=16).train, lines)
+
+
+# Characters and bytes
+
+TEXTS = st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12), max_size=6)
+
+
+@given(TEXTS, st.sampled_from(["characters", "bytes"]))
+def test_what_was_trained_on_comes_back_whole(lines, kind):
+    vocabulary = tokenizers.CharactersConfig(kind=kind).train(lines)
+    encoded = vocabulary.encode(lines)
+    assert vocabulary.decode(encoded) == lines
+    widths = [len(line) if kind == "characters" else len(line.encode()) for line in lines]
+    assert [len(symbols) for symbols in encoded] == widths
+    assert all(len(SPECIAL) <= symbol < len(vocabulary) for symbols in encoded for symbol in symbols)
+
+
+@given(TEXTS, TEXTS, st.sampled_from(["characters", "bytes"]))
+def test_symbols_are_those_of_training_alone_in_their_order(lines, others, kind):
+    vocabulary = tokenizers.CharactersConfig(kind=kind).train(lines)
+    parts = str if kind == "characters" else (lambda text: text.encode())
+    known = sorted({part for line in lines for part in parts(line)})
+    assert len(vocabulary) == len(SPECIAL) + len(known)
+    expected = [[len(SPECIAL) + known.index(c) if c in known else UNK for c in parts(line)] for line in others]
+    assert vocabulary.encode(others) == expected
+
+
+@given(st.binary(max_size=12).filter(lambda data: b"\n" not in data))
+def test_bytes_need_not_be_utf_8(data):
+    text = data.decode("utf-8", "surrogateescape")
+    vocabulary = tokenizers.CharactersConfig(kind="bytes").train([text])
+    (symbols,) = vocabulary.encode([text])
+    assert len(symbols) == len(data)
+    assert vocabulary.decode([symbols]) == [data.decode("utf-8", "replace")]
+
+
+@given(TEXTS, st.sampled_from(["character", "byte"]))
+def test_a_saved_vocabulary_is_the_same(tmp_path_factory, lines, unit):
+    path = tmp_path_factory.mktemp("vocabulary") / "text.tokenizer"
+    vocabulary = tokenizers.CharactersConfig(kind=f"{unit}s").train(lines)
+    vocabulary.save(path)
+    loaded = tokenizers.load_tokenizer(path)
+    assert (loaded.unit, len(loaded)) == (unit, len(vocabulary))
+    assert loaded.encode([*lines, "é\x00"]) == vocabulary.encode([*lines, "é\x00"])
+
+
+def test_pieces_can_be_read_and_belong_to_words():
+    characters = tokenizers.CharactersConfig(kind="characters").train(["an älp"])
+    (symbols,) = characters.encode(["an ä!"])
+    assert characters.pieces([*symbols, 3]) == ["a", "n", " ", "ä", "<unk>", "</s>"]
+    assert characters.words(symbols) == [0, 0, 0, 1, 1]
+    assert characters.words([]) == []
+    assert characters.split("an älp") == ["an", "älp"]
+    data = tokenizers.CharactersConfig(kind="bytes").train(["aä"])
+    assert data.pieces(data.encode(["aä"])[0]) == ["a", "<c3>", "<a4>"]
+    assert (characters.unit, data.unit) == ("character", "byte")
+
+
+def test_a_missing_or_damaged_vocabulary_is_named(tmp_path):
+    assert_refused("none does not exist; run the prepare stage", tokenizers.load_tokenizer, tmp_path / "none")
+    for content in ("{", '{"unit": "byte"}', '{"unit": "byte", "codes": null}', '{"unit": "byte", "codes": ["a"]}'):
+        (tmp_path / "bad").write_text(content)
+        assert_refused(r"bad is damaged .* run the prepare stage again", tokenizers.load_tokenizer, tmp_path / "bad")

@@ -7,8 +7,7 @@ import torch
 from replications.transformer_xl.speed import EvaluationSpeed, passes, seconds_in_turns
 from shared.data.tokenizers import EOS
 from shared.decoding.protocol import Reach
-from shared.tasks.language.corpus import PreparedLanguage, prepare
-from shared.tasks.language.streams import Stream
+from shared.tasks.language.corpus import PreparedLanguage, Stream, prepare
 from tests.refused import assert_refused
 from tests.tasks.in_process import run_config
 from tests.tasks.language.toy_language_models import Toy, ToyConfig
@@ -60,7 +59,7 @@ def prepared(tmp_path_factory):
 @pytest.fixture
 def case(prepared):
     """A model, and the symbols that it is measured on."""
-    text = PreparedLanguage.load(prepared)
+    text = PreparedLanguage(prepared)
     return Remembering(ToyConfig(size=5), len(text.tokenizer)).eval(), text.split("test")
 
 

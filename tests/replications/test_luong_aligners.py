@@ -94,7 +94,7 @@ def test_fast_align_that_fails_says_so():
 
 
 def test_pieces_are_put_together_to_the_words_that_gold_links_number(tmp_path):
-    prepared = PreparedText.load(corpus(tmp_path, {"kind": "sentencepiece", "size": 20}))
+    prepared = PreparedText(corpus(tmp_path, {"kind": "sentencepiece", "size": 20}))
     assert prepared.target.unit == "piece"
     pairs = list(word_pairs(prepared, prepared.split("test")))
     sources, references = prepared.lines("test")

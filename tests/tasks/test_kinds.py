@@ -9,7 +9,7 @@ import torch
 from shared.tasks.captioning.corpus import CaptionBatch, ImageBatch
 from shared.tasks.classification.corpus import ClassifiedBatch
 from shared.tasks.kinds import KINDS, part_of
-from shared.tasks.language.streams import LanguageBatch
+from shared.tasks.language.corpus import LanguageBatch
 from shared.tasks.sequences.batches import SequenceBatch
 from shared.tasks.sets.corpus import SetBatch
 from shared.tasks.translation.corpus import TranslationBatch

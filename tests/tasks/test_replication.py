@@ -31,7 +31,7 @@ class Count(Study):
     """Counts words, which needs no training."""
 
     def evaluate(self, config, *, prepared, trained, out):
-        return {"words": float(sum(map(len, PreparedText.load(prepared).split("test").source)))}
+        return {"words": float(sum(map(len, PreparedText(prepared).split("test").source)))}
 
 
 REPLICATION = paper(
@@ -61,7 +61,7 @@ def prepared(tmp_path_factory):
 
 def test_a_borrowed_model_is_the_other_papers_with_its_own_settings_alone(prepared):
     lender, lent = runner_of(REPLICATION, config(MODELS["rival"]))
-    text = PreparedText.load(prepared)
+    text = PreparedText(prepared)
     model = lender.model(lent, text.sizes)
     assert isinstance(model, EncoderDecoder)
     assert model.embedding.weight.shape == (len(text.target), 6)
@@ -89,7 +89,7 @@ def test_it_is_trained_and_judged_on_the_data_of_this_paper(variant, prepared, t
 def test_a_borrowed_model_costs_what_it_costs_its_own_paper_and_a_study_nothing(prepared):
     lender, lent = runner_of(REPLICATION, config(MODELS["rival"]))
     parameters, seconds = lender.cost(lent, prepared)
-    sizes = PreparedText.load(prepared).sizes
+    sizes = PreparedText(prepared).sizes
     assert parameters == sum(p.numel() for p in lender.model(lent, sizes).parameters())
     assert seconds > 0
     study, own = runner_of(REPLICATION, config({"study": "count"}))

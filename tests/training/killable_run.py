@@ -31,9 +31,9 @@ from shared.tasks.captioning.module import CaptioningModule
 from shared.tasks.captioning.settings import CaptioningTraining
 from shared.tasks.classification.module import ClassificationModule
 from shared.tasks.classification.settings import ClassificationTraining
+from shared.tasks.language.corpus import Stream
 from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
-from shared.tasks.language.streams import Stream
 from shared.tasks.sequences.batches import Sequences
 from shared.tasks.sequences.module import SequenceModule
 from shared.tasks.sequences.settings import VOCABULARY as LETTERS

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 
 from shared.errors import ReplicationError
 from shared.pipeline.files import alone
-from shared.tasks.language.streams import Stream
+from shared.tasks.language.corpus import Stream
 from shared.training.checkpoints import load_checkpoint
 from shared.training.processes import Group
 from tests.pipeline.scratch import ROOT, change_yaml, copy_files, pipeline

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pydantic import Field, model_validator
 
-from shared.data.generated.words import Numbers, Texts, Wanted, distinct_texts, namer, syllables
+from shared.data.generated.words import Numbers, Texts, Wanted, distinct_texts, namers, syllables
 from shared.data.splits import Corpus, Segment
 
 _STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrstv") + syllables("bdfk", "aeiou", "lmn", "aeiou", "rst")
@@ -25,8 +25,6 @@ _LEAST = 4  # words of such a sentence: its topic, two values, and its end
 
 Meaning = Sequence[str]
 """The word forms of a key or of a value, the most frequent first."""
-Drawn = tuple[list[str], list[int]]
-"""The words of a text, and the ascending 0-based positions of its relevant keys and of their values."""
 
 
 class Tally(Texts):
@@ -72,20 +70,20 @@ class Tally(Texts):
 
 
 class Words(NamedTuple):
-    """The vocabulary by the role of a word."""
+    """The vocabulary by the role of a word, which its last letter shows to human readers only.
 
-    keys: list[Meaning]
-    decoys: list[Meaning]
-    values: list[Meaning]
+    Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
+    """
+
+    keys: Sequence[Meaning]
+    decoys: Sequence[Meaning]
+    values: Sequence[Meaning]
     fillers: list[str]
 
 
 def vocabulary(parameters: Tally) -> Words:
-    """Return made-up words; their last letters show the role to human readers only.
-
-    Relevant keys end in ``-o``, decoys in ``-a``, fillers in ``-u``, values in a consonant.
-    """
-    name = namer(_STEMS, "tally", parameters.seed)
+    """Return made-up words."""
+    (name,) = namers("tally", parameters.seed, _STEMS)
     return Words(
         keys=[name(parameters.key_forms, "o") for _ in range(parameters.keys)],
         decoys=[name(parameters.key_forms, "a") for _ in range(parameters.decoys)],
@@ -96,7 +94,7 @@ def vocabulary(parameters: Tally) -> Words:
 
 def scattered(
     blocks: Sequence[tuple[Sequence[str], bool]], length: int, fillers: Sequence[str], rng: random.Random
-) -> Drawn:
+) -> tuple[list[str], list[int]]:
     """A text of ``length`` words with the blocks in their order at random places, and fillers elsewhere.
 
     Args:
@@ -105,6 +103,9 @@ def scattered(
         length: of the text, words.
         fillers: to choose from.
         rng: chooses.
+
+    Returns:
+        the words, and the ascending 0-based positions of the first and the last of each block that decides.
     """
     slots = len(blocks) + length - sum(len(block) for block, _ in blocks)  # each slot has a block or a filler
     places = set(rng.sample(range(slots), len(blocks)))
@@ -207,22 +208,11 @@ class Documents(Texts):
         return self
 
 
-class DocumentWords(NamedTuple):
-    """The vocabulary by the role of a word, beside the end of a sentence."""
-
-    keys: list[str]
-    topics: list[str]
-    values: list[list[str]]
-    fillers: list[str]
-
-
-def document_words(parameters: Documents) -> DocumentWords:
-    """Return made-up words; keys end in ``-o``, other topics in ``-a``, fillers in ``-u``, values in a consonant."""
-    name = namer(_STEMS, "documents", parameters.seed)
+def document_words(parameters: Documents) -> Words:
+    """Return made-up words: the one key is the topic of the sentence that decides, the one decoy that of all others."""
+    (name,) = namers("documents", parameters.seed, _STEMS)
     values = [name(parameters.value_forms, "") for _ in range(parameters.values)]
-    return DocumentWords(
-        name(parameters.keys, "o"), name(parameters.topics, "a"), values, name(parameters.fillers, "u")
-    )
+    return Words([name(parameters.keys, "o")], [name(parameters.topics, "a")], values, name(parameters.fillers, "u"))
 
 
 def documents(parameters: Documents) -> Corpus:
@@ -246,7 +236,7 @@ def documents(parameters: Documents) -> Corpus:
         decides, text = rng.randrange(count), list[str]()
         for number, fillers in enumerate(spare):
             begin = len(text)
-            topics, first = (words.keys, value) if number == decides else (words.topics, rng.choice(classes))
+            (topics,), first = (words.keys, value) if number == decides else (words.decoys, rng.choice(classes))
             text += _sentence(rng.choice(topics), first, fillers, words, rng)
             if number == decides:
                 positions = range(begin, len(text))
@@ -255,7 +245,7 @@ def documents(parameters: Documents) -> Corpus:
     return distinct_texts("documents", parameters, draw, classes)
 
 
-def _sentence(topic: str, first: int, fillers: int, words: DocumentWords, rng: random.Random) -> list[str]:
+def _sentence(topic: str, first: int, fillers: int, words: Words, rng: random.Random) -> list[str]:
     """A topic, a form of the value ``first`` and after it one of another value, among so many fillers, and the end."""
     second = rng.choice([value for value in range(len(words.values)) if value != first])
     told = [rng.choice(words.values[first]), rng.choice(words.values[second])]

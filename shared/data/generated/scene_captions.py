@@ -50,13 +50,6 @@ TEMPLATES: dict[int, tuple[str, ...]] = {
 """Number of objects to the templates of captions."""
 
 
-class Named(NamedTuple):
-    """An object and its name in a caption."""
-
-    name: str
-    box: Box
-
-
 class Mention(NamedTuple):
     """The words ``start`` to ``end`` (exclusive) of a caption, without article, name the object of that index."""
 
@@ -99,14 +92,15 @@ def with_article(name: str) -> str:
     return f"{'an' if vowel else 'a'} {name}"
 
 
-def captions(things: Sequence[Named], count: int, rng: random.Random) -> list[Caption]:
+def captions(names: Sequence[str], boxes: Sequence[Box], count: int, rng: random.Random) -> list[Caption]:
     """Return distinct true captions of one to three objects, whose boxes are disjoint.
 
     All templates are used in random order before one is used again; of several true directions a random one is used.
     A caption names the objects in their order from left to right, so the picture determines which one is next.
 
     Args:
-        things: the objects; no two have the same name.
+        names: of the objects, no two alike.
+        boxes: of the objects.
         count: number of captions.
         rng: random generator.
 
@@ -116,27 +110,26 @@ def captions(things: Sequence[Named], count: int, rng: random.Random) -> list[Ca
     found: list[Caption] = []
     texts: set[str] = set()
     for _ in range(_TRIES):
-        for template in rng.sample(TEMPLATES[len(things)], len(TEMPLATES[len(things)])):
+        for template in rng.sample(TEMPLATES[len(names)], len(TEMPLATES[len(names)])):
             if len(found) == count:
                 return found
-            caption = _realise(template, things, rng)
+            caption = _realise(template, names, boxes, rng)
             if caption and caption.text not in texts:
                 texts.add(caption.text)
                 found.append(caption)
-    raise ReplicationError(f"the grammar has not {count} different captions for {len(things)} objects; ask for fewer.")
+    raise ReplicationError(f"the grammar has not {count} different captions for {len(names)} objects; ask for fewer.")
 
 
-def _realise(template: str, things: Sequence[Named], rng: random.Random) -> Caption | None:
+def _realise(template: str, names: Sequence[str], boxes: Sequence[Box], rng: random.Random) -> Caption | None:
     """Fill the template with the objects from left to right; None if it does not hold."""
-    boxes = [thing.box for thing in things]
-    order = sorted(range(len(things)), key=lambda i: (boxes[i][0] + boxes[i][2], boxes[i][1] + boxes[i][3]))
+    order = sorted(range(len(names)), key=lambda i: (boxes[i][0] + boxes[i][2], boxes[i][1] + boxes[i][3]))
     parts = dict(zip("ABC", order, strict=False))
     words: list[str] = []
     mentions: list[Mention] = []
     for token in template.split():
         part = parts.get(token.removeprefix("the-"))
         if part is not None:
-            name = things[part].name
+            name = names[part]
             phrase = f"the {name}" if token.startswith("the-") else with_article(name)
             start = len(words) + 1
             mentions.append(Mention(start, start + len(name.split()), part))

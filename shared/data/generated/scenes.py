@@ -16,7 +16,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,29 +121,22 @@ def box_of(placed: Placed, drawn: Box) -> Box:
     )
 
 
-class Artwork:
-    """Pictures by code; each is rasterised once per requested size."""
+def draw(scene: Scene, pictures: Mapping[str, Picture]) -> Image:
+    """Draw a scene of pictures, which are known by code, in integer arithmetic: (SIDE, SIDE, 3) RGB."""
+    image = _background(scene)
+    for code, left, top, size in scene.objects:
+        colour, clear = _sprite(pictures[code].svg, size)
+        place = image[top : top + size, left : left + size]
+        place[:] = (colour + place * clear + 127) // 255
+    return image
 
-    def __init__(self, pictures: Iterable[Picture]) -> None:
-        self.pictures: Mapping[str, Picture] = {picture.code: picture for picture in pictures}
-        self._sprites: dict[tuple[str, int], tuple[NDArray[np.uint16], NDArray[np.uint16]]] = {}
 
-    def draw(self, scene: Scene) -> Image:
-        """Draw a scene in integer arithmetic: (SIDE, SIDE, 3) RGB."""
-        image = _background(scene)
-        for code, left, top, size in scene.objects:
-            colour, clear = self._sprite(code, size)
-            place = image[top : top + size, left : left + size]
-            place[:] = (colour + place * clear + 127) // 255
-        return image
-
-    def _sprite(self, code: str, size: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        """Colour times opacity (size, size, 3), and 255 minus opacity (size, size, 1)."""
-        if (code, size) not in self._sprites:
-            pixels = rasterise(self.pictures[code].svg, size).astype(np.uint16)
-            opacity = pixels[..., 3:]
-            self._sprites[code, size] = pixels[..., :3] * opacity, 255 - opacity
-        return self._sprites[code, size]
+@cache
+def _sprite(svg: str, size: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+    """Colour times opacity (size, size, 3), and 255 minus opacity (size, size, 1)."""
+    pixels = rasterise(svg, size).astype(np.uint16)
+    opacity = pixels[..., 3:]
+    return pixels[..., :3] * opacity, 255 - opacity
 
 
 def _background(scene: Scene) -> Image:
@@ -159,7 +152,7 @@ class SceneSplit:
     """The scenes of a split, whose images are drawn on access."""
 
     columns: Mapping[str, Sequence[str]]
-    artwork: Artwork
+    pictures: Mapping[str, Picture]
 
     @classmethod
     def load(cls, folder: Path, split: str) -> SceneSplit:
@@ -169,7 +162,7 @@ class SceneSplit:
             ReplicationError: a file is missing, or the files differ in length.
         """
         pictures = (Picture(**json.loads(line)) for line in read_lines(folder / PICTURES))
-        return cls(read_columns(folder, split, LANGUAGES), Artwork(pictures))
+        return cls(read_columns(folder, split, LANGUAGES), {picture.code: picture for picture in pictures})
 
     def __len__(self) -> int:
         return len(self.columns["scene"])
@@ -198,7 +191,7 @@ class SceneSplit:
 
     def images(self, indices: Iterable[int]) -> Image:
         """Draw the scenes of these indices: (B, SIDE, SIDE, 3) RGB."""
-        return np.stack([self.artwork.draw(self.scenes[index]) for index in indices])
+        return np.stack([draw(self.scenes[index], self.pictures) for index in indices])
 
     def _parsed(self, language: str) -> list[Any]:
         return [json.loads(line) for line in self.columns[language]]

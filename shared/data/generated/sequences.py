@@ -11,16 +11,16 @@ import itertools
 import math
 import random
 from collections.abc import Collection, Iterator
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.generated.words import ASCENDING, Texts, Wanted, distinct_texts, namer, syllables
+from shared.data.generated.words import ASCENDING, Generated, Texts, Wanted, distinct_texts, namers, syllables
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
-from shared.data.splits import Accompanied, Corpus, Segment, SplitName
+from shared.data.splits import Accompanied, Corpus, Segment
 
 FILE = "copy.json"
 _STEMS = syllables("bdfghklmnprstvwz", "aeiou", "lmnrv")
@@ -92,17 +92,6 @@ class Recall(Texts):
         return self
 
 
-class RecallWords(NamedTuple):
-    """The parts of the words of `recall`: keys and values, as in ``key?`` and ``key:value``, and fillers.
-
-    The last letter of a made-up name shows its role: ``-o`` a key, ``-a`` a value, ``-u`` a filler.
-    """
-
-    keys: list[str]
-    values: list[str]
-    fillers: list[str]
-
-
 def recall(parameters: Recall) -> Corpus:
     """Return running text in which facts are repeated at known distances, with the positions of both mentions.
 
@@ -113,59 +102,50 @@ def recall(parameters: Recall) -> Corpus:
     The two languages are the text and its recalls, ``repetition-mention`` pairs of word positions from 0, ascending.
     Lengths are uniform inside a bucket. No text occurs twice, within a split or in two.
     """
-    name = namer(_STEMS, "recall", parameters.seed)
-    words = RecallWords(name(parameters.keys, "o"), name(parameters.values, "a"), name(parameters.fillers, "u"))
+    (name,) = namers("recall", parameters.seed, _STEMS)  # whose last letters show human readers what a name is of
+    keys, values, fillers = name(parameters.keys, "o"), name(parameters.values, "a"), name(parameters.fillers, "u")
+    nearest, farthest = map(math.log, parameters.distances)
 
     def draw(wanted: Wanted, rng: random.Random) -> tuple[Segment, str]:
-        text, links = _write(rng.randint(wanted.low, wanted.high), parameters, words, rng)
-        return Segment((text, links)), text
+        """Write a text and its recalls.
+
+        At each position a due question has priority. Otherwise, with probability 1 - ``filler_share``, a random free
+        key is set to a uniform value, with a log-uniform distance (rounded) to its repetition. Otherwise, or if no key
+        is free, the word is a uniform filler. A question that is due during another question and its answer follows
+        them, so it is at most ``2 * (keys - 1)`` words late. A fact whose repetition would be after the end of the text
+        has no question.
+        """
+        length = rng.randint(wanted.low, wanted.high)
+        words, links, free = list[str](), list[str](), list(keys)
+        waiting: list[tuple[int, int, str]] = []  # heap of (position of the question, position of the fact, key)
+        while (place := len(words)) < length:
+            if waiting and waiting[0][0] <= place < length - 1:
+                _, earlier, key = heapq.heappop(waiting)
+                words += [f"{key}?", words[earlier]]
+                links.append(f"{place + 1}-{earlier}")
+                free.append(key)
+            elif free and rng.random() >= parameters.filler_share:
+                key = free.pop(rng.randrange(len(free)))
+                words.append(f"{key}:{rng.choice(values)}")
+                distance = round(math.exp(rng.uniform(nearest, farthest)))
+                heapq.heappush(waiting, (place + distance - 1, place, key))
+            else:
+                words.append(rng.choice(fillers))
+        return Segment((" ".join(words), " ".join(links))), " ".join(words)
 
     return distinct_texts("recall", parameters, draw)
 
 
-def _write(length: int, parameters: Recall, words: RecallWords, rng: random.Random) -> tuple[str, str]:
-    """Return a text of ``length`` words and its recalls.
-
-    At each position a due question has priority. Otherwise, with probability 1 - ``filler_share``, a random free key is
-    set to a uniform value, with a log-uniform distance (rounded) to its repetition. Otherwise, or if no key is free,
-    the word is a uniform filler. A question that is due during another question and its answer follows them, so it is
-    at most ``2 * (keys - 1)`` words late. A fact whose repetition would be after the end of the text has no question.
-    """
-    nearest, farthest = map(math.log, parameters.distances)
-    text: list[str] = []
-    links: list[str] = []
-    free = list(words.keys)
-    waiting: list[tuple[int, int, str]] = []  # heap of (position of the question, position of the fact, key)
-    while (place := len(text)) < length:
-        if waiting and waiting[0][0] <= place < length - 1:
-            _, earlier, key = heapq.heappop(waiting)
-            text += [f"{key}?", text[earlier]]
-            links.append(f"{place + 1}-{earlier}")
-            free.append(key)
-        elif free and rng.random() >= parameters.filler_share:
-            key = free.pop(rng.randrange(len(free)))
-            text.append(f"{key}:{rng.choice(words.values)}")
-            distance = round(math.exp(rng.uniform(nearest, farthest)))
-            heapq.heappush(waiting, (place + distance - 1, place, key))
-        else:
-            text.append(rng.choice(words.fillers))
-    return " ".join(text), " ".join(links)
-
-
-class Pictures(Strict):
-    """Parameters of `pictures`.
+class Pictures(Generated[Annotated[int, Field(gt=0, le=10_000)]]):
+    """Parameters of `pictures`, whose splits are numbers of them.
 
     Attributes:
-        seed: seed of every split (each split has its own generator).
         side: height and width in pixels.
         strokes: number of strokes per picture; later ones cover earlier ones.
-        splits: split name to its pictures. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     side: int = Field(ge=8, le=256)
     strokes: PositiveInt
-    splits: dict[SplitName, Annotated[int, Field(gt=0, le=10_000)]] = Field(min_length=1)
 
 
 def pictures(parameters: Pictures) -> Accompanied:
@@ -211,20 +191,16 @@ class Families(Strict):
     members: int = Field(gt=0, le=100)
 
 
-class Proteins(Strict):
-    """Parameters of `proteins`.
+class Proteins(Generated[Families]):
+    """Parameters of `proteins`; the families of a split are in no other.
 
     Attributes:
-        seed: seed of every split (each split has its own generator).
         lengths: least and largest length of proteins in amino acids; a family has one length.
         changed: probability that a letter of the ancestor is redrawn for a member of a family.
-        splits: split name to its families, which are in no other split. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     lengths: Annotated[tuple[Annotated[int, Field(ge=8)], int], ASCENDING]
     changed: float = Field(ge=0.05, le=1)
-    splits: dict[str, Families] = Field(min_length=1)
 
 
 def proteins(parameters: Proteins) -> Corpus:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
-from shared.config import Strict
-from shared.data.generated.words import Lengths
-from shared.data.splits import Accompanied, SplitName
+from shared.data.generated.words import Generated, Lengths
+from shared.data.splits import Accompanied
 
 Floats = NDArray[np.float64]
 GRID = 2**20
@@ -26,18 +25,14 @@ SPREAD, FARTHEST = 0.3, 4.0
 """Standard deviation of a cluster, and the largest coordinate of its centre, in the code of Lee et al. (2019)."""
 
 
-class Sets(Strict):
-    """Parameters of both tasks.
+class Sets(Generated[PositiveInt]):
+    """Parameters of both tasks, whose splits are numbers of sets.
 
     Attributes:
-        seed: seed of every split (each split has its own generator).
         sizes: least and largest number of elements of a set; each number between is as likely.
-        splits: split name to its number of sets. A split does not depend on later ones.
     """
 
-    seed: int = Field(ge=0)
     sizes: Lengths
-    splits: dict[SplitName, PositiveInt] = Field(min_length=1)
 
 
 class Mixtures(Sets):

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from shared.data.generated.words import Texts, Wanted, distinct_texts, namer, syllables
+from shared.data.generated.words import Texts, Wanted, distinct_texts, namers, syllables
 from shared.data.splits import Corpus, Segment
 
 _STEMS = syllables("bdfklmnprst", "aeiou", "lmnrstv")
@@ -103,24 +103,15 @@ class Agreement(Texts):
         return self
 
 
-def _named(task: str, seed: int) -> tuple[list[str], list[str]]:
-    """Return stems of source words and target words in the random order of a task's lexicon."""
-    rng = random.Random(f"{task} lexicon {seed}")
-    stems, names = list(_STEMS), list(_NAMES)
-    rng.shuffle(stems)
-    rng.shuffle(names)
-    return stems, names
-
-
 def lexicon(task: str, seed: int, **endings: int) -> dict[str, str]:
     """Return made-up source words, as many with each ending as asked for, and their one-to-one translations.
 
     The last letter of a source word is its class: ``o`` noun, ``a`` adjective, ``i`` marking, ``u`` other. Target words
     do not show it.
     """
-    letters = "".join(letter * count for letter, count in endings.items())
-    stems, names = _named(task, seed)
-    return {stem + letter: name for stem, letter, name in zip(stems, letters, names, strict=False)}
+    source, target = namers(task, seed, _STEMS, _NAMES)
+    words = [word for letter, count in endings.items() for word in source(count, letter)]
+    return dict(zip(words, target(len(words), ""), strict=True))
 
 
 def swapped(words: Sequence[str]) -> list[int]:
@@ -157,8 +148,7 @@ def adjacent_swap(parameters: AdjacentSwap) -> Corpus:
 
 def swap_lexicon(parameters: AdjacentSwap) -> dict[str, str]:
     """Return the dictionary of `adjacent_swap` and `noisy_swap`."""
-    numbers = {"o": parameters.nouns, "a": parameters.adjectives, "u": parameters.others}
-    return lexicon("adjacent_swap", parameters.seed, **numbers)
+    return lexicon("adjacent_swap", parameters.seed, o=parameters.nouns, a=parameters.adjectives, u=parameters.others)
 
 
 def noisy_swap(parameters: NoisySwap) -> Corpus:
@@ -203,10 +193,9 @@ def _corpus(
 
 def agreement_words(parameters: Agreement) -> tuple[list[str], list[str], list[str]]:
     """Source words in ``-o``, pronouns in ``-i``, and target words; feature f of word w is bit f of the number w."""
-    stems, names = _named("agreement", parameters.seed)
+    source, target = namers("agreement", parameters.seed, _STEMS, _NAMES)
     count = 2 ** len(parameters.places)
-    pronouns = stems[count : count + len(parameters.distances)]
-    return [stem + "o" for stem in stems[:count]], [stem + "i" for stem in pronouns], names[:count]
+    return source(count, "o"), source(len(parameters.distances), "i"), target(count, "")
 
 
 def meant(sentence: Sequence[int], distances: Sequence[int], words: int) -> list[int]:
@@ -301,7 +290,7 @@ class Grammar(Texts):
 
 def grammar_words(parameters: Grammar) -> dict[str, list[str]]:
     """Return made-up words for every preterminal symbol; no two symbols share a word."""
-    name = namer(_STEMS, "grammar", parameters.seed)
+    (name,) = namers("grammar", parameters.seed, _STEMS)
     return {symbol: name(count, "") for symbol, count in parameters.words.items()}
 
 

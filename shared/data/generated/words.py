@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from shared.config import Strict
-from shared.data.splits import Segment
+from shared.data.splits import Segment, SplitName
 from shared.errors import ReplicationError
 
 _TRIES = 2_000  # draws per text before an error says that a bucket cannot be filled
@@ -30,6 +30,9 @@ Lengths = Annotated[tuple[Annotated[int, Field(ge=1)], int], ASCENDING]
 """The least and the largest length of something."""
 
 
+SplitT = TypeVar("SplitT")
+
+
 class Buckets(Strict):
     """Texts of one split: ``per_bucket`` of each range of lengths, both ends included, in this order."""
 
@@ -37,16 +40,20 @@ class Buckets(Strict):
     per_bucket: int = Field(gt=0)
 
 
-class Texts(Strict):
-    """Parameters of every generated task of texts.
+class Generated(Strict, Generic[SplitT]):
+    """Parameters of every generated task that has splits.
 
     Attributes:
-        seed: seed of the words and of every split (each split has its own generator).
-        splits: split name to its texts. A split does not depend on later ones.
+        seed: seed of the words, if there are any, and of every split (each split has its own generator).
+        splits: split name to what it has. A split does not depend on later ones.
     """
 
     seed: int = Field(ge=0)
-    splits: dict[str, Buckets] = Field(min_length=1)
+    splits: dict[SplitName, SplitT] = Field(min_length=1)
+
+
+class Texts(Generated[Buckets]):
+    """Parameters of every generated task of texts."""
 
     @property
     def shortest(self) -> int:
@@ -59,11 +66,19 @@ def syllables(*letters: str) -> list[str]:
     return ["".join(word) for word in itertools.product(*letters)]
 
 
-def namer(stems: Sequence[str], task: str, seed: int) -> Callable[[int, str], list[str]]:
-    """A function that returns so many more words of a task's lexicon, stems in random order, with an ending."""
-    shuffled = list(stems)
-    random.Random(f"{task} lexicon {seed}").shuffle(shuffled)
-    rest = iter(shuffled)
+Namer = Callable[[int, str], list[str]]
+"""Returns so many more words with an ending."""
+
+
+def namers(task: str, seed: int, *stems: Sequence[str]) -> list[Namer]:
+    """What names a task's words: of each list of stems, in random order, a function that goes on from call to call."""
+    rng = random.Random(f"{task} lexicon {seed}")
+    return [_namer(list(each), rng) for each in stems]
+
+
+def _namer(stems: list[str], rng: random.Random) -> Namer:
+    rng.shuffle(stems)
+    rest = iter(stems)
     return lambda count, ending: [stem + ending for stem in itertools.islice(rest, count)]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 from xml.parsers.expat import ParserCreate
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, Named, captions, holds
+from shared.data.generated.scene_captions import DIRECTIONS, TEMPLATES, Box, Caption, captions, holds
 from shared.data.generated.scenes import PICTURES, SIDE, Picture, Placed, Scene, box_of, extent
 from shared.data.opening import read_json, read_text, reading
 from shared.data.splits import Accompanied, Corpus, Segment
@@ -26,8 +26,6 @@ _DARKEST = 96  # least value of a background colour, so that black outlines stay
 _NAME = re.compile("[a-z]+( [a-z]+)?")
 _DEEPEST = 50  # elements of a drawing inside each other
 _SPLITS = ("train", "valid", "test", "test_combinations", "test_pictures")
-
-_Count = Annotated[int, Field(gt=0)]
 
 
 class ScenesOptions(Strict):
@@ -50,10 +48,10 @@ class ScenesOptions(Strict):
     left_out: list[str] = Field(default_factory=list)
     held_out_percent: int = Field(gt=0, lt=50)
     numbers: tuple[int, int, int]
-    combinations: _Count
+    combinations: PositiveInt
     sizes: list[Annotated[int, Field(ge=16, le=SIDE // 2)]] = Field(min_length=1)
     captions: int = Field(ge=2, le=len(TEMPLATES[1]))
-    scenes: dict[str, _Count]
+    scenes: dict[str, PositiveInt]
 
     @model_validator(mode="after")
     def _possible(self) -> ScenesOptions:
@@ -245,15 +243,13 @@ def _segment(drawn: _Set, rng: random.Random, options: ScenesOptions) -> Segment
 
 def _captions(pictures: Sequence[Picture], boxes: Sequence[Box], rng: random.Random, count: int) -> list[Caption]:
     """Return captions with names; the last uses one kind, or all do if a picture is held out."""
-    named = [
-        Named(picture.name if picture.seen else picture.kind, box) for picture, box in zip(pictures, boxes, strict=True)
-    ]
+    names = [picture.name if picture.seen else picture.kind for picture in pictures]
     if not all(picture.seen for picture in pictures):
-        return captions(named, count, rng)
-    by_name = captions(named, count - 1, rng)
+        return captions(names, boxes, count, rng)
+    by_name = captions(names, boxes, count - 1, rng)
     chosen = rng.randrange(len(pictures))
-    named[chosen] = Named(pictures[chosen].kind, boxes[chosen])
-    return by_name + captions(named, 1, rng)
+    names[chosen] = pictures[chosen].kind
+    return by_name + captions(names, boxes, 1, rng)
 
 
 def _layout(drawn: _Set, rng: random.Random, options: ScenesOptions) -> tuple[tuple[Placed, ...], list[Box]]:

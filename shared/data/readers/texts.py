@@ -36,23 +36,31 @@ _NOTE = re.compile(r"\s*</?(?:url|talkid|keywords|speaker|reviewer|translator|do
 _TRANSLATED_NOTE = re.compile(r"</?(?:title|description)>")
 
 
-class ParallelOptions(Strict):
+class TabularOptions(Strict):
+    """Options of the readers of texts that may stand in tables or records.
+
+    Attributes:
+        fields: language to the column of a table (``.csv``, ``.tsv``) or the field of a record (``.jsonl``), if their
+            names differ.
+        columns: names of the columns of tables whose first line does not have them.
+        skip_incomplete: whether to leave out what lacks a text or a label, as in noisy crawled corpora.
+    """
+
+    fields: dict[str, str] = Field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    skip_incomplete: bool = False
+
+
+class ParallelOptions(TabularOptions):
     """Options of the reader ``parallel``.
 
     Attributes:
         parts: split to its parts in order; a part names a raw file per language (``.sgm`` or ``.xml``: SGML;
-            else one segment per line; with ``.tags`` in the name: between lines of metadata).
-        skip_incomplete: whether to leave out segments that lack a text, as in noisy crawled corpora.
+            else one segment per line; with ``.tags``: between lines of metadata); a table for each language.
         valid_every: for a corpus without valid: every n-th segment of train becomes valid.
-        fields: language to the column of a table (``.csv``, ``.tsv``) or the field of a record (``.jsonl``), if their
-            names differ; the parts name the one file for each language.
-        columns: names of the columns of tables whose first line does not have them.
     """
 
     parts: dict[str, tuple[dict[str, str], ...]] = Field(min_length=1)
-    fields: dict[str, str] = Field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    skip_incomplete: bool = False
     valid_every: int | None = Field(default=None, ge=2)
 
     @model_validator(mode="after")
@@ -123,15 +131,12 @@ def _sentences(path: Path, language: str, options: ParallelOptions) -> Iterator[
         yield from map(str.strip, text_lines(path))
 
 
-class LabelledOptions(Strict):
+class LabelledOptions(TabularOptions):
     """Options of the reader ``labelled``.
 
     Attributes:
         parts: split to the possible names of its raw file or folder; the first that exists is read, since two sources
             may have the same data in different files.
-        fields: language to the field of a record, if their names differ.
-        columns: names of the columns of tables (``.csv``, ``.tsv``) whose first line does not have them.
-        skip_incomplete: whether to leave out texts that are empty or have an empty label.
         labels: label in the raw data to the written class, or null to leave the text out; default: all unchanged.
         valid_percent: percentage of the texts of train that become valid, for a corpus without that split; the hash
             of the text decides, so that copies stay together.
@@ -140,9 +145,6 @@ class LabelledOptions(Strict):
     """
 
     parts: dict[str, tuple[str, ...]] = Field(min_length=1)
-    fields: dict[str, str] = Field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    skip_incomplete: bool = False
     labels: dict[str, str | None] | None = None
     valid_percent: int = Field(default=0, ge=0, le=50)
     sample: dict[SplitName, PositiveInt] | None = Field(default=None, min_length=1)

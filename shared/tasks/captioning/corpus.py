@@ -30,9 +30,9 @@ from shared.data.photos import PhotoSplit
 from shared.data.ragged import RaggedArray
 from shared.data.sources import sha256_of
 from shared.data.storage import load_arrays, read_lines, save_arrays, write_lines, write_summary
-from shared.data.tokenizers import EOS, PAD, UNK, Tokenizer, load_tokenizer
+from shared.data.tokenizers import EOS, PAD, UNK, Tokenizer
 from shared.errors import ReplicationError
-from shared.tasks.batches import VALIDATED, Batch, Prepared, every_batch
+from shared.tasks.batches import VALIDATED, Batch, Prepared, Split, every_batch
 from shared.tasks.captioning.settings import CaptionCorpusConfig, CaptioningTraining
 from shared.vision.encoders import ImageEncoder, build_encoder
 from shared.vision.features import Grid, box_shares, compute_features, load_features
@@ -41,6 +41,7 @@ Captions = Sequence[Sequence[Caption]]
 """Of each image."""
 Boxes = Sequence[Sequence[Box]]
 """Of the objects of each image."""
+ARRAYS = ("symbols", "offsets", "image", "links", "boxes")
 _SAMPLE = 500  # training images that features are standardised by
 _TIMINGS = ("seconds", "images_per_second")  # of the features' record: they differ between machines
 IMAGES_VALIDATED = 100
@@ -99,7 +100,7 @@ class ImageBatch(Batch):
 
 
 @dataclass(frozen=True)
-class CaptionedSplit:
+class CaptionedSplit(Split):
     """One split: features of its images, and all their captions, image after image.
 
     Attributes:
@@ -129,9 +130,6 @@ class CaptionedSplit:
         if not fits:
             raise ReplicationError("features and captions do not fit; run the features and prepare stages again.")
 
-    def __len__(self) -> int:
-        return len(self.captions)
-
     @property
     def lengths(self) -> tuple[NDArray[np.int64]]:
         """(C,) symbols of each caption, by which batches are sorted."""
@@ -149,10 +147,8 @@ class CaptionedSplit:
 
     def save(self, folder: Path) -> None:
         """Write five ``.npy`` arrays into ``folder``: all but the features."""
-        save_arrays(folder, {
-            "symbols": self.captions.flat, "offsets": self.captions.offsets, "image": self.image, "links": self.links,
-            "boxes": self.boxes,
-        })  # fmt: skip
+        arrays = self.captions.flat, self.captions.offsets, self.image, self.links, self.boxes
+        save_arrays(folder, dict(zip(ARRAYS, arrays, strict=True)))
 
     @classmethod
     def load(cls, folder: Path, features: NDArray[np.float16], grid: Grid) -> CaptionedSplit:
@@ -161,8 +157,7 @@ class CaptionedSplit:
         Raises:
             ReplicationError: a file is missing or cut short, or the features are not of these images.
         """
-        names = ("symbols", "offsets", "image", "links", "boxes")
-        symbols, offsets, image, links, boxes = load_arrays(folder, names)
+        symbols, offsets, image, links, boxes = load_arrays(folder, ARRAYS)
         return cls(features, RaggedArray(symbols, offsets), image, links, boxes, grid)
 
     def _regions(self, indices: Indices) -> Tensor | None:
@@ -178,25 +173,13 @@ class CaptionedSplit:
         return torch.from_numpy(np.vstack([np.zeros_like(shares[:1]), shares])).float()
 
 
-@dataclass(frozen=True)
 class PreparedCaptions(Prepared):
-    """What the prepare stage leaves for training and evaluation: tokeniser, encoded splits, and the captions' text.
+    """What the prepare stage leaves: tokeniser, encoded splits, captions' text; see also :func:`features_folder`."""
 
-    Attributes:
-        folder: of the prepared task; `features_folder` is found from it.
-        tokenizer: of the captions.
-        record: of the features.
-    """
-
-    folder: Path
-    tokenizer: Tokenizer
-    record: Mapping[str, Any]
-
-    @classmethod
-    def load(cls, folder: Path, corpus: object = None) -> PreparedCaptions:
-        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        record = read_record(folder / "features.json")
-        return cls(folder, load_tokenizer(folder / "text.tokenizer"), record)
+    @cached_property
+    def record(self) -> Mapping[str, Any]:
+        """Of the features."""
+        return read_record(self.folder / "features.json")
 
     @property
     def grid(self) -> Grid:
@@ -325,7 +308,7 @@ def prepare(config: CaptionCorpusConfig, dataset: Path, out: Path) -> dict[str, 
     tokenizer = config.tokenizer.train(lines)
     tokenizer.save(out / "text.tokenizer")
     (out / "features.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
-    grid = PreparedCaptions(out, tokenizer, record).grid
+    grid = PreparedCaptions(out).grid
     summary: dict[str, object] = {"dataset": config.dataset, "unit": tokenizer.unit, "vocabulary": len(tokenizer)}
     for split, (captions, boxes) in splits.items():
         features = load_features(features_folder(out) / f"{split}.npy")

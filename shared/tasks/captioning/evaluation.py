@@ -140,8 +140,7 @@ def search(model: Any, features: Tensor, config: CaptioningEvaluation) -> list[l
 
 def _names(scenes: SceneSplit, count: int) -> Names:
     """Possible names of the objects of the first ``count`` scenes; for objects not seen in training, the kind only."""
-    pictures = scenes.artwork.pictures
-    things = ([pictures[placed.code] for placed in scene.objects] for scene in scenes.scenes[:count])
+    things = ([scenes.pictures[placed.code] for placed in scene.objects] for scene in scenes.scenes[:count])
     return [[[of.name, of.kind] if of.seen else [of.kind] for of in own] for own in things]
 
 
@@ -178,25 +177,20 @@ class _Reading(NamedTuple):
 
 @torch.no_grad()
 def _read(model: Any, split: CaptionedSplit, size: int) -> _Reading:
-    order, nats, gates, weights = [], [], [], []
+    naming = split.links >= 0
+    row, found = naming.cumsum() - 1, dict[str, NDArray[Any]]()
     for indices in every_batch(split, sentences=size):
         batch = split.batch(indices).to(device_of(model))
         answer, mask = model(batch.features, batch.captions), batch.mask
-        places = split.captions.offsets[indices][:, None] + np.arange(mask.size(1))
-        order.append(places[mask.cpu().numpy()])
-        nats.append(answer.nats[mask].double().cpu().numpy())
-        if answer.gates is not None:
-            gates.append(answer.gates[mask].double().cpu().numpy())
+        places = (split.captions.offsets[indices][:, None] + np.arange(mask.size(1)))[mask.cpu().numpy()]
+        for name, values in (("nats", answer.nats), ("gates", answer.gates)):
+            if values is not None:
+                found.setdefault(name, np.empty(len(row)))[places] = values[mask].double().cpu().numpy()
         if answer.attention is not None:
-            rows = answer.attention[mask].float().cpu().numpy()
-            weights.append(rows[split.links[order[-1]] >= 0])
-    symbols = np.concatenate(order)
-    back, naming = np.argsort(symbols), np.argsort(symbols[split.links[symbols] >= 0])
-    return _Reading(
-        nats=np.concatenate(nats)[back],
-        gates=np.concatenate(gates)[back] if gates else None,
-        weights=np.concatenate(weights)[naming] if weights else None,
-    )
+            rows, named = answer.attention[mask].float().cpu().numpy(), naming[places]
+            table = found.setdefault("weights", np.empty((naming.sum(), rows.shape[1]), np.float32))
+            table[row[places[named]]] = rows[named]
+    return _Reading(found["nats"], found.get("gates"), found.get("weights"))
 
 
 def _image_of_symbols(split: CaptionedSplit) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from shared.data.tokenizers import TokenizerConfig
 from shared.metrics.captioning import Metric, Tokenisation
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
+from shared.tasks.settings import CorpusConfig, ExampleTraining, JudgingConfig, RunConfig, Shown
 from shared.training.config import PerLabelOrSentence
 from shared.vision.settings import EncoderConfig
 
@@ -22,6 +22,7 @@ class CaptionCorpusConfig(CorpusConfig):
     """
 
     reads = ("captions",)
+    limits = "images"
     encoder: EncoderConfig
     tokenizer: TokenizerConfig
     max_words: int | None = Field(default=None, ge=1)
@@ -31,7 +32,6 @@ class CaptionCorpusConfig(CorpusConfig):
     def _consistent(self) -> CaptionCorpusConfig:
         if self.tokenizer.joint:
             raise ValueError("captions are of one language; leave out tokenizer.joint")
-        self._limits("images")
         return self
 
 
@@ -66,7 +66,7 @@ class CaptioningEvaluation(JudgingConfig, Shown):
     batch: int = Field(default=100, ge=1)
 
 
-class CaptioningRun(ExampleRun):
+class CaptioningRun(RunConfig):
     """A variant's settings."""
 
     kind: Literal["captioning"] = "captioning"

@@ -76,7 +76,7 @@ def try_input(model: Any, text: PreparedCaptions, config: CaptioningRun, asked: 
         values = merge_pieces(answer.attention[0].double().cpu().numpy(), range(answer.attention.size(2)), numbers)
         weights.append(tried.Weights(CAPTION, rows, (), values, "map", (text.grid.rows, text.grid.columns), picture))
     (output,) = text.tokenizer.decode([symbols])
-    return tried.Tried(name, output, weights, pictures=[tried.Picture("The picture", picture)], lines=notes)
+    return tried.Tried(name, output, weights, pictures={"The picture": picture}, lines=notes)
 
 
 def publish(text: PreparedCaptions, config: CaptioningRun, out: Path) -> None:
@@ -101,5 +101,4 @@ def _encoded(corpus: CaptionCorpusConfig, picture: tried.Pixels) -> Tensor:
     encoder = trained_encoder(corpus, Path("data") / corpus.dataset)
     device = next((weights.device for weights in encoder.parameters()), torch.device("cpu"))
     with torch.inference_mode():
-        features: Tensor = encoder(torch.from_numpy(picture[None]).to(device))
-        return features.half().float()
+        return encoder(torch.from_numpy(picture[None]).to(device)).half().float()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,9 @@ from torch import Tensor
 from shared.data.batching import Indices
 from shared.data.ragged import RaggedArray
 from shared.data.storage import load_arrays, read_columns, read_lines, save_arrays, write_lines, write_summary
-from shared.data.tokenizers import PAD, UNK, Tokenizer, load_tokenizer
+from shared.data.tokenizers import PAD, UNK
 from shared.errors import ReplicationError
-from shared.tasks.batches import Batch, Prepared
+from shared.tasks.batches import Batch, Prepared, Split
 from shared.tasks.classification.settings import ClassifiedCorpusConfig
 
 TEXTS = ("first.txt", "second.txt")
@@ -54,14 +55,11 @@ class Classified(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ClassifiedText:
+class ClassifiedText(Split):
     """One split: its texts as symbols, without start and end symbol and never empty, and their classes."""
 
     texts: tuple[RaggedArray, ...]
     labels: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.labels)
 
     @property
     def lengths(self) -> tuple[NDArray[np.int64], ...]:
@@ -93,19 +91,13 @@ class ClassifiedText:
         return cls(tuple(map(RaggedArray, flats, offsets)), labels)
 
 
-@dataclass(frozen=True)
 class PreparedClassification(Prepared):
-    """What the prepare stage leaves for training and evaluation: tokeniser, classes, encoded splits, their text."""
+    """What the prepare stage leaves: tokeniser, classes, encoded splits, their text."""
 
-    folder: Path
-    tokenizer: Tokenizer
-    classes: tuple[str, ...]
-
-    @classmethod
-    def load(cls, folder: Path, corpus: object = None) -> PreparedClassification:
-        """Open a prepared task; raises `ReplicationError` where it was not prepared."""
-        tokenizer = load_tokenizer(folder / "text.tokenizer")
-        return cls(folder, tokenizer, tuple(read_lines(folder / "classes.txt")))
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """In the order of their numbers."""
+        return tuple(read_lines(self.folder / "classes.txt"))
 
     @property
     def sizes(self) -> tuple[int, int]:

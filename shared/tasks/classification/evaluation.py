@@ -27,8 +27,6 @@ from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.replication import Replication
 
 Floats = NDArray[np.float64]
-Columns = dict[str, NDArray[np.number]]
-"""Name to a number for each of the E texts of a split; for a pair, of both together."""
 
 SHORTEST_SHOWN = 6  # symbols; fewer are all words of one glance
 OF_ROWS = {"redundancy": redundancy, "focus": focus, "penalty": redundancy_penalty}
@@ -57,28 +55,26 @@ class _Reading(NamedTuple):
 
     attends: bool
     log_probs: Floats  # (E, C)
-    rows: Columns  # (E,) each
+    rows: Mapping[str, Floats]  # (E,) each
     importance: Floats  # (N,), of each text together 1
 
 
 def _read(model: nn.Module, text: ClassifiedText, size: int) -> _Reading:
-    order, log_probs = [], []
-    rows: Columns = {}
+    columns: dict[str, Floats] = {}
     scores = [np.zeros(len(sequences.flat)) for sequences in text.texts]
     for indices, batch, answer in answers(model, text, size):
-        order.append(indices)
-        log_probs.append(answer.logits.cpu().double().log_softmax(-1))
+        found = {"log_probs": answer.logits.cpu().double().log_softmax(-1)}
         attention = [weights.cpu() for weights in answer.attention]
         if attention and attention[0].size(1) > 1:  # of a pair the mean of both
             for name, quantity in OF_ROWS.items():
-                of_both = torch.stack([quantity(weights.double()) for weights in attention])
-                rows.setdefault(name, np.empty(len(text)))[indices] = of_both.mean(0).numpy()
+                found[name] = torch.stack([quantity(weights.double()) for weights in attention]).mean(0)
+        for name, values in found.items():
+            columns.setdefault(name, np.empty((len(text), *values.shape[1:])))[indices] = values.numpy()
         for side, weights in enumerate(attention):
             mask = batch.masks[side].numpy()
             places = text.texts[side].offsets[indices][:, None] + np.arange(mask.shape[1])
             scores[side][places[mask]] = importance(weights).numpy()[mask] / len(attention)
-    back = np.argsort(np.concatenate(order))
-    return _Reading(bool(answer.attention), torch.cat(log_probs).numpy()[back], rows, np.concatenate(scores))
+    return _Reading(bool(answer.attention), columns.pop("log_probs"), columns, np.concatenate(scores))
 
 
 def answers(model: nn.Module, text: ClassifiedText, size: int) -> Iterator[tuple[Indices, ClassifiedBatch, Classified]]:
@@ -137,7 +133,7 @@ def _owners(text: ClassifiedText) -> NDArray[np.int64]:
 def _deletion(
     model: nn.Module, text: ClassifiedText, scores: Floats, count: NDArray[np.int64], split: str,
     config: ClassificationEvaluation,
-) -> Columns:  # fmt: skip
+) -> dict[str, NDArray[np.number]]:  # fmt: skip
     """Whether the answer is right when the most important words are taken out, and when as many random ones are.
 
     Args:

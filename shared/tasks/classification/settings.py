@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from shared.data.tokenizers import TokenizerConfig
 from shared.errors import ReplicationError
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
+from shared.tasks.settings import CorpusConfig, ExampleTraining, JudgingConfig, RunConfig, Shown
 from shared.training.config import Smoothed
 
 
@@ -76,7 +76,7 @@ class ClassificationEvaluation(JudgingConfig, Shown):
     batch: int = Field(default=64, ge=1)
 
 
-class ClassificationRun(ExampleRun):
+class ClassificationRun(RunConfig):
     """A variant's settings."""
 
     kind: Literal["classification"] = "classification"

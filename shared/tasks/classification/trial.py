@@ -83,7 +83,7 @@ def _symbols(
     (symbols,) = text.tokenizer.encode([line])
     limit = config.corpus.max_tokens
     if limit is None:
-        longest = tried.longest_of(side for split in config.corpus.test for side in text.split(split).texts)
+        longest = max(int(side.lengths.max()) for split in config.corpus.test for side in text.split(split).texts)
         tried.not_longer(len(symbols), longest, "the longest test text")
     elif len(symbols) > limit:
         notes.append(f"Only the first {limit} of {len(symbols)} symbols are read, as in training.")

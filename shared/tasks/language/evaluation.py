@@ -22,9 +22,8 @@ from shared.decoding.sampling import continue_text
 from shared.errors import ReplicationError
 from shared.tasks.batches import device_of
 from shared.tasks.examples import Example, records, write_kept, write_records
-from shared.tasks.language.corpus import PreparedLanguage
+from shared.tasks.language.corpus import LanguageBatch, PreparedLanguage, Stream
 from shared.tasks.language.settings import ContextsConfig, LanguageEvaluation, LanguageRun, SampleConfig
-from shared.tasks.language.streams import LanguageBatch, Stream
 from shared.tasks.replication import Replication
 
 Floats = NDArray[np.float64]
@@ -183,7 +182,7 @@ def _evaluate_split(
     columns: dict[str, Sequence[Any]] = {
         "nll": [float(nats[block].sum()) for block in blocks],
         "tokens": sizes,
-        "unit": [text.unit] * len(blocks),
+        "unit": [text.summary["unit"]] * len(blocks),
         "units": [size * per_symbol for size in sizes],
     }
     if reach.memory in segments and config.length >= PARTS:

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from shared.data.tokenizers import EOS
+from shared.data.tokenizers import EOS, CharactersConfig
 from shared.decoding.protocol import LanguageModel, Memory, Reach
-from shared.tasks.language.characters import CharactersConfig
+from shared.tasks.language.corpus import LanguageBatch
 from shared.tasks.language.settings import LanguageRun, LanguageTraining
-from shared.tasks.language.streams import LanguageBatch
 from shared.training.module import TrainingModule
 from shared.training.processes import Group
 

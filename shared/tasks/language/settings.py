@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from shared.config import Strict
-from shared.data.tokenizers import SentencePieceConfig, WordVocabularyConfig
-from shared.tasks.language.characters import CharactersConfig
+from shared.data.tokenizers import CharactersConfig, SentencePieceConfig, WordVocabularyConfig
 from shared.tasks.settings import CorpusConfig, JudgingConfig, RunConfig
 from shared.training.config import TrainingConfig
 
@@ -31,6 +30,7 @@ class LanguageCorpusConfig(CorpusConfig):
         shuffled: lines stand in a random order, which no seed changes, and empty ones are left out
     """
 
+    limits = "lines"
     language: str = "text"
     unit: Unit = "word"
     tokenizer: Annotated[WordVocabularyConfig | SentencePieceConfig | CharactersConfig, Field(discriminator="kind")]
@@ -46,7 +46,6 @@ class LanguageCorpusConfig(CorpusConfig):
             raise ValueError("the text is of one language; leave out tokenizer.joint")
         if self.unit != _OWN_UNIT.get(kind, self.unit):
             raise ValueError(f"a tokenizer of kind {kind} has the unit {_OWN_UNIT[kind]}, not {self.unit}")
-        self._limits("lines")
         split_at_spaces = isinstance(self.tokenizer, WordVocabularyConfig) and self.tokenizer.split == "space"
         if self.recalls is not None and not split_at_spaces:
             raise ValueError("recalls count the words between spaces; use a tokenizer of words, split: space")

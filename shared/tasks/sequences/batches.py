@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from shared.tasks.batches import Batch
+from shared.tasks.batches import Batch, Split
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SequenceBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Sequences:
+class Sequences(Split):
     """One split.
 
     Attributes:
@@ -49,6 +49,3 @@ class Sequences:
 
     lengths: tuple[NDArray[np.int64]]
     batch: Callable[..., SequenceBatch]
-
-    def __len__(self) -> int:
-        return len(self.lengths[0])

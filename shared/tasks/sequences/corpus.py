@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shared.data.storage import read_summary
 from shared.tasks.batches import Prepared, training_order
 from shared.tasks.sequences import copying, pixels, proteins
 from shared.tasks.sequences.batches import SequenceBatch, Sequences
@@ -26,24 +24,10 @@ def prepare(config: SequenceCorpusConfig, dataset: Path, out: Path) -> dict[str,
     return CORPORA[config.of].prepare(config, dataset, out)
 
 
-@dataclass(frozen=True)
 class PreparedSequences(Prepared):
-    """What the prepare stage leaves for training and evaluation.
+    """What the prepare stage leaves, with the same settings."""
 
-    Attributes:
-        folder: of the prepared task.
-        config: the task's corpus.
-        summary: what :func:`prepare` returned.
-    """
-
-    folder: Path
     config: SequenceCorpusConfig
-    summary: Mapping[str, Any]
-
-    @classmethod
-    def load(cls, folder: Path, corpus: SequenceCorpusConfig) -> PreparedSequences:
-        """Open what was prepared with the same settings; raises `ReplicationError` where nothing was."""
-        return cls(folder, corpus, read_summary(folder))
 
     @property
     def symbols(self) -> int:

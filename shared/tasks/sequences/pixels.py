@@ -42,8 +42,7 @@ def open_split(config: PixelCorpusConfig, folder: Path, name: str) -> Sequences:
 
 def pictures(pixels: NDArray[np.integer], shape: Sequence[int], levels: int) -> NDArray[np.uint8]:
     """Pixels (…, T) as pictures (…, height, width, channels) of 0 to 255, the darkest and the brightest level."""
-    values: NDArray[np.uint8] = np.rint(pixels * (255 / (levels - 1))).astype(np.uint8)
-    return values.reshape(*pixels.shape[:-1], *shape)
+    return np.rint(pixels * (255 / (levels - 1))).astype(np.uint8).reshape(*pixels.shape[:-1], *shape)
 
 
 def prepare(config: PixelCorpusConfig, dataset: Path, out: Path) -> dict[str, object]:
@@ -89,5 +88,4 @@ def reduced(images: NDArray[np.uint8], config: PixelCorpusConfig) -> NDArray[np.
     squares = images.reshape(count, height // side, side, width // side, side, channels)
     sums = squares.sum(axis=(2, 4), dtype=np.uint16)
     means = (sums + np.uint16(side**2 // 2)) // np.uint16(side**2)
-    levels: NDArray[np.uint16] = means * np.uint16(config.levels) // np.uint16(256)
-    return levels.astype(np.uint8)
+    return (means * np.uint16(config.levels) // np.uint16(256)).astype(np.uint8)

@@ -15,7 +15,7 @@ from shared.data.cards import load_card
 from shared.data.homology import AMINO_ACIDS, ANOMALOUS
 from shared.data.tokenizers import SPECIAL
 from shared.errors import ReplicationError
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, HeadSizes, JudgingConfig, StudyConfig
+from shared.tasks.settings import CorpusConfig, ExampleTraining, HeadSizes, JudgingConfig, RunConfig, StudyConfig
 
 MASK = len(SPECIAL)
 """The symbol that stands for a masked letter of a protein."""
@@ -79,16 +79,12 @@ class PixelCorpusConfig(CorpusConfig):
 
     causal: ClassVar[bool] = True
     counts_hits: ClassVar[bool] = False
+    limits = "images"
     unit: ClassVar[str] = "pixel"
     of: Literal["pixels"] = "pixels"
     pool: int = Field(default=1, ge=1, le=16)
     levels: int = Field(default=256, ge=2, le=256)
     images: dict[str, PositiveInt] = Field(default={})
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PixelCorpusConfig:
-        self._limits("images")
-        return self
 
     @property
     def symbols(self) -> int:
@@ -184,7 +180,7 @@ class SequenceEvaluation(JudgingConfig):
     baseline: bool = False
 
 
-class SequenceRun(ExampleRun):
+class SequenceRun(RunConfig):
     """A variant's settings."""
 
     kind: Literal["sequences"] = "sequences"

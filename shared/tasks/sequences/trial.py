@@ -102,9 +102,7 @@ def _drawn(model: Any, data: PreparedSequences, config: SequenceRun, asked: str)
     completed = continued(model, torch.from_numpy(np.concatenate(([levels], pixels))[None]), given)[0]
     seen = coloured(pixels)
     seen.reshape(-1, 3)[-(-given // channels) :] = tried.UNSEEN
-    shown = [tried.Picture("given", seen), tried.Picture("completed", coloured(completed))]
-    if whole:
-        shown.append(tried.Picture("as it is", coloured(pixels)))
+    shown = {"given": seen, "completed": coloured(completed)} | ({"as it is": coloured(pixels)} if whole else {})
     output = f"{size - given} of {number_of(size, 'pixel')}, row by row after the {given} given"
     return tried.Tried(name, output, pictures=shown, lines=[DRAWN])
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from shared.data.batching import Indices
-from shared.data.storage import load_arrays, read_columns, read_summary, reading_arrays, save_arrays, write_summary
+from shared.data.storage import load_arrays, read_columns, reading_arrays, save_arrays, write_summary
 from shared.errors import ReplicationError
-from shared.tasks.batches import Batch, Prepared
+from shared.tasks.batches import Batch, Prepared, Split
 from shared.tasks.sets.settings import SetCorpusConfig
 
 ARRAYS = ("elements", "sizes", "targets")
@@ -37,15 +37,12 @@ class SetBatch(Batch):
 
 
 @dataclass(frozen=True)
-class Sets:
+class Sets(Split):
     """One split."""
 
     elements: NDArray[np.float32]
     sizes: NDArray[np.int64]
     targets: NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.sizes)
 
     @property
     def lengths(self) -> tuple[NDArray[np.int64]]:
@@ -62,18 +59,10 @@ class Sets:
         return SetBatch(*map(torch.from_numpy, (elements, mask, self.targets[indices])))
 
 
-@dataclass(frozen=True)
 class PreparedSets(Prepared):
-    """What the prepare stage leaves for training and evaluation, and the task's corpus."""
+    """What the prepare stage leaves, with the same settings."""
 
-    folder: Path
     config: SetCorpusConfig
-
-    @classmethod
-    def load(cls, folder: Path, corpus: SetCorpusConfig) -> PreparedSets:
-        """Open what was prepared with the same settings; raises `ReplicationError` where nothing was."""
-        read_summary(folder)
-        return cls(folder, corpus)
 
     @property
     def sizes(self) -> tuple[int, tuple[int, int]]:

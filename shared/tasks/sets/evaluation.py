@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from shared.data.batching import Indices
 from shared.data.generated.sets import mixture_of
 from shared.tasks.batches import device_of, every_batch
 from shared.tasks.examples import Example, records, write_kept, write_records
 from shared.tasks.replication import Replication
-from shared.tasks.sets.corpus import PreparedSets, SetBatch, Sets
+from shared.tasks.sets.corpus import PreparedSets, Sets
 from shared.tasks.sets.module import log_density, losses, mixture, rate
 from shared.tasks.sets.settings import Asked, SetRun
 
@@ -40,19 +39,13 @@ def evaluate(
     return metrics
 
 
-def answers(model: nn.Module, sets: Sets, size: int) -> Iterator[tuple[Indices, SetBatch, Tensor]]:
-    """Every batch, sets of similar size together, and what the model makes of it."""
+def _judged(model: nn.Module, sets: Sets, split: str, asked: Asked, size: int) -> list[Example]:
+    """The record of every set of a split."""
+    columns: dict[str, Any] = {"elements": sets.sizes.tolist()}
     for indices in every_batch(sets, sentences=size):
         batch = sets.batch(indices).to(device_of(model))
         with torch.no_grad():
             outputs = model(batch.elements, batch.mask)
-        yield indices, batch, outputs
-
-
-def _judged(model: nn.Module, sets: Sets, split: str, asked: Asked, size: int) -> list[Example]:
-    """The record of every set of a split."""
-    columns: dict[str, Any] = {"elements": sets.sizes.tolist()}
-    for indices, batch, outputs in answers(model, sets, size):
         loss, found = losses(asked, outputs, batch).double().tolist(), dict[str, list[Any]]()
         if asked == "number":
             found["error"] = loss

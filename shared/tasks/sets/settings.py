@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from shared.data.generated.words import Lengths
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig
+from shared.tasks.settings import CorpusConfig, ExampleTraining, JudgingConfig, RunConfig
 
 Asked = Literal["number", "count", "mixture"]
 """What a model says of a set: a number, with the least absolute error; a count, by the rate of a Poisson distribution;
@@ -71,7 +71,7 @@ class SetEvaluation(JudgingConfig):
     batch: PositiveInt = 50
 
 
-class SetRun(ExampleRun):
+class SetRun(RunConfig):
     """A variant's settings."""
 
     kind: Literal["sets"] = "sets"

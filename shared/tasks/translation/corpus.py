@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from shared.data.tokenizers import BOS, EOS, PAD, UNK, Tokenizer, load_tokenizer
 from shared.errors import ReplicationError
 from shared.metrics.alignment import parse_pharaoh
 from shared.metrics.word_aligner import WordAligner
-from shared.tasks.batches import Batch, Prepared
+from shared.tasks.batches import Batch, Prepared, Split
 from shared.tasks.translation.settings import ParallelCorpusConfig, TranslationTraining
 
 ARRAYS = ("source", "source_offsets", "target", "target_offsets", "words")
@@ -48,15 +49,12 @@ class TranslationBatch(Batch):
 
 
 @dataclass(frozen=True)
-class ParallelText:
+class ParallelText(Split):
     """One split: both sides as symbols, without start and end symbol, and the number of words of each."""
 
     source: RaggedArray
     target: RaggedArray
     words: NDArray[np.integer]  # (pairs,) words of the longer side
-
-    def __len__(self) -> int:
-        return len(self.source)
 
     def batch(self, indices: Indices) -> TranslationBatch:
         """The pairs with these indices."""
@@ -95,18 +93,18 @@ class ParallelText:
         return cls(RaggedArray(flat[0], flat[1]), RaggedArray(flat[2], flat[3]), flat[4])
 
 
-@dataclass(frozen=True)
 class PreparedText(Prepared):
-    """What the prepare stage leaves for training and evaluation: tokenisers, encoded splits, the test text itself."""
+    """What the prepare stage leaves: tokenisers, encoded splits, the test text itself."""
 
-    folder: Path
-    source: Tokenizer
-    target: Tokenizer
+    @cached_property
+    def source(self) -> Tokenizer:
+        """Of the texts that are translated."""
+        return load_tokenizer(self.folder / "source.tokenizer")
 
-    @classmethod
-    def load(cls, folder: Path, corpus: object = None) -> PreparedText:
-        """Open a prepared task."""
-        return cls(folder, *(load_tokenizer(folder / f"{side}.tokenizer") for side in SIDES))
+    @cached_property
+    def target(self) -> Tokenizer:
+        """Of the translations."""
+        return load_tokenizer(self.folder / "target.tokenizer")
 
     @property
     def sizes(self) -> tuple[int, int]:

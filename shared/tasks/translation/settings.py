@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from shared.config import Strict
 from shared.data.tokenizers import TokenizerConfig
-from shared.tasks.settings import CorpusConfig, ExampleRun, ExampleTraining, JudgingConfig, Shown
+from shared.tasks.settings import CorpusConfig, ExampleTraining, JudgingConfig, RunConfig, Shown
 from shared.training.config import PerLabelOrSentence, Smoothed
 
 
@@ -102,7 +102,7 @@ class EvaluationConfig(JudgingConfig, Shown):
         return self
 
 
-class TranslationRun(ExampleRun):
+class TranslationRun(RunConfig):
     """A variant's settings."""
 
     kind: Literal["translation"] = "translation"

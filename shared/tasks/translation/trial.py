@@ -36,7 +36,7 @@ def try_input(model: Any, text: PreparedText, config: TranslationRun, asked: str
     like = text.lines(config.corpus.test[0])[0][0]
     line = tried.not_empty(tidy(asked), f"a sentence such as '{like}'")
     (symbols,) = text.source.encode([line])
-    longest = tried.longest_of(text.split(split).source for split in config.corpus.test)
+    longest = max(int(text.split(split).source.lengths.max()) for split in config.corpus.test)
     tried.not_longer(len(symbols), longest, "the longest test sentence")
     words, source = tried.whole_words(text.source, symbols, line)
     notes = tried.unknown_words(symbols, [words[number] for number in source], like)

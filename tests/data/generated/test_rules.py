@@ -77,18 +77,19 @@ def check_agreement(parameters, corpus):
 def check_documents(parameters, corpus):
     """Every document against the rule: the first value of the one sentence with a key is the class."""
     words = cues.document_words(parameters)
+    (keys,), (topics,) = words.keys, words.decoys
     meaning = {form: forms[0] for forms in words.values for form in forms}
     for segment in itertools.chain(*corpus.values()):
         text, label, positions = segment.texts
         assert text.endswith(" .")
         sentences = [sentence.split() for sentence in text.removesuffix(" .").split(" . ")]
         assert parameters.sentences[0] <= len(sentences) <= parameters.sentences[1]
-        deciding = [number for number, sentence in enumerate(sentences) if {*sentence} & {*words.keys}]
+        deciding = [number for number, sentence in enumerate(sentences) if {*sentence} & {*keys}]
         assert len(deciding) == 1
         for number, sentence in enumerate(sentences):
             values = [meaning[word] for word in sentence if word in meaning]
             assert len({*values}) == len(values) == 2
-            assert sum(word in words.topics for word in sentence) == (number != deciding[0])
+            assert sum(word in topics for word in sentence) == (number != deciding[0])
             assert number != deciding[0] or values[0] == label
         begin = sum(len(sentence) + 1 for sentence in sentences[: deciding[0]])
         assert positions == " ".join(map(str, range(begin, begin + len(sentences[deciding[0]]) + 1)))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from shared.data.generated import scene_captions, scenes
-from shared.data.generated.scenes import LANGUAGES, SIDE, Artwork, Placed, Scene, SceneSplit, extent, rasterise
+from shared.data.generated.scenes import LANGUAGES, SIDE, Placed, Scene, SceneSplit, draw, extent, rasterise
 from shared.data.readers import read
 from shared.data.splits import write_corpus
 from shared.errors import ReplicationError
@@ -63,7 +63,7 @@ def pairs(sets):
 
 def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns(made):
     splits = {name: SceneSplit.load(made, name) for name in SPLITS}
-    pictures = splits["train"].artwork.pictures
+    pictures = splits["train"].pictures
     held_out = {code for code, picture in pictures.items() if not picture.seen}
     assert {name: len(split) for name, split in splits.items()} == OPTIONS["scenes"]
     sets = {name: [{each.code for each in scene.objects} for scene in split.scenes] for name, split in splits.items()}
@@ -87,7 +87,7 @@ def test_scenes_are_split_by_combination_and_picture_and_mentions_point_at_nouns
 def check_mentions(split, count):
     """Names stand where mentions say; a kind stands in the last caption, or where the picture was never seen."""
     for scene, made in zip(split.scenes, split.captions, strict=True):
-        pictures = [split.artwork.pictures[placed.code] for placed in scene.objects]
+        pictures = [split.pictures[placed.code] for placed in scene.objects]
         assert len({caption.text for caption in made}) == len(made) == count
         all_seen = all(picture.seen for picture in pictures)
         for number, caption in enumerate(made):
@@ -101,7 +101,7 @@ def check_mentions(split, count):
 
 
 def test_pictures_are_chosen_by_their_names_and_some_of_each_kind_are_held_out(made):
-    pictures = SceneSplit.load(made, "train").artwork.pictures.values()
+    pictures = SceneSplit.load(made, "train").pictures.values()
     assert {kind: [p.name for p in pictures if p.kind == kind] for kind in CHOSEN} == CHOSEN
     assert Counter(p.kind for p in pictures if not p.seen) == {"animal": 2, "tool": 1, "fruit": 1}
     assert all(p.svg == drawing(int(p.code, 16) - 0x1F400) for p in pictures)
@@ -110,9 +110,9 @@ def test_pictures_are_chosen_by_their_names_and_some_of_each_kind_are_held_out(m
 def test_nothing_is_drawn_outside_the_boxes_and_they_are_tight(made):
     split = SceneSplit.load(made, "train")
     for scene, boxes in zip(split.scenes, split.boxes, strict=True):
-        plain = split.artwork.draw(scene._replace(objects=()))
+        plain = draw(scene._replace(objects=()), split.pictures)
         for placed, (left, top, right, bottom) in zip(scene.objects, boxes, strict=True):
-            drawn = (split.artwork.draw(scene._replace(objects=(placed,))) != plain).any(axis=2)
+            drawn = (draw(scene._replace(objects=(placed,)), split.pictures) != plain).any(axis=2)
             rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
             gaps = [columns[0] - left, rows[0] - top, right - 1 - columns[-1], bottom - 1 - rows[-1]]
             # A unit of the artwork has at most 96 / 72 pixels, and both ends were rounded outwards.
@@ -125,17 +125,16 @@ def test_images_are_what_pillow_composes(made):
     assert images.shape == (3, SIDE, SIDE, 3)
     assert images.dtype == np.uint8
     for image, scene in zip(images, (split.scenes[i] for i in (0, 3, 5)), strict=True):
-        canvas = Image.fromarray(split.artwork.draw(scene._replace(objects=()))).convert("RGBA")
+        canvas = Image.fromarray(draw(scene._replace(objects=()), split.pictures)).convert("RGBA")
         for code, left, top, size in scene.objects:
-            sprite = Image.fromarray(rasterise(split.artwork.pictures[code].svg, size))
+            sprite = Image.fromarray(rasterise(split.pictures[code].svg, size))
             canvas.alpha_composite(sprite, (left, top))
         assert np.abs(np.asarray(canvas)[..., :3].astype(int) - image).max() <= 1
 
 
 def test_backgrounds_change_linearly_from_one_colour_to_the_other():
-    artwork = Artwork([])
-    down = artwork.draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=True, objects=()))
-    across = artwork.draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=False, objects=()))
+    down = draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=True, objects=()), {})
+    across = draw(Scene(([0, 100, 200], [223, 100, 0]), vertical=False, objects=()), {})
     assert (down == across.transpose(1, 0, 2)).all()
     assert (down == down[:, :1]).all()
     assert (down[:, 0, 0] == np.arange(SIDE)).all()
@@ -201,44 +200,43 @@ def wrong(truth):
 
 
 @st.composite
-def things_of_a_scene(draw, least=1):
-    """Objects in cells of a grid of their own, so that their boxes are disjoint, with names."""
+def names_and_boxes(draw, least=1):
+    """Names, and boxes in cells of a grid of their own, so that they are disjoint."""
     count = draw(st.integers(least, 3))
     cells = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=count, max_size=count, unique=True))
     names = draw(st.permutations(NAMES))[:count]
     side = st.integers(1, 20)
     boxes = [(20 * x, 20 * y, 20 * x + draw(side), 20 * y + draw(side)) for x, y in cells]
-    return [scene_captions.Named(name, box) for name, box in zip(names, boxes, strict=True)]
+    return names, boxes
 
 
-@given(things=things_of_a_scene(), seed=st.integers(0, 10**6))
-def test_every_caption_is_grammatical_and_entirely_true_and_its_mentions_are_where_the_names_are(things, seed):
-    boxes = [thing.box for thing in things]
-    made = scene_captions.captions(things, 5, random.Random(seed))
+@given(scene=names_and_boxes(), seed=st.integers(0, 10**6))
+def test_every_caption_is_grammatical_and_entirely_true_and_its_mentions_are_where_the_names_are(scene, seed):
+    called, boxes = scene
+    made = scene_captions.captions(called, boxes, 5, random.Random(seed))
     assert len({caption.text for caption in made}) == 5
     for caption in made:
         names, statements = scene_captions.parse(caption.text)
-        assert {*names} == {thing.name for thing in things}
-        truth = scene_captions.scene_truth(caption.text, [[thing.name] for thing in things], boxes)
+        assert {*names} == {*called}
+        truth = scene_captions.scene_truth(caption.text, [[name] for name in called], boxes)
         assert truth["all_true"] == truth["grammatical"] == 1
-        assert truth["mentioned"] == truth["right"] == truth["named"] == truth["objects"] == len(things)
+        assert truth["mentioned"] == truth["right"] == truth["named"] == truth["objects"] == len(called)
         assert truth["true"] == truth["relations"] == len(statements)
         words, seen = caption.text.split(), set()
         for start, end, thing in caption.mentions:
-            assert " ".join(words[start:end]) == things[thing].name
+            assert " ".join(words[start:end]) == called[thing]
             assert (words[start - 1] == "the") == (thing in seen)
             seen.add(thing)
         assert len(caption.mentions) == sum(caption.text.count(name) for name in names)
 
 
-@given(things=things_of_a_scene(), other=things_of_a_scene(), seed=st.integers(0, 1000))
-def test_in_another_scene_its_statements_are_those_that_hold_there(things, other, seed):
+@given(scene=names_and_boxes(), other=names_and_boxes(), seed=st.integers(0, 1000))
+def test_in_another_scene_its_statements_are_those_that_hold_there(scene, other, seed):
     """The same words about boxes of another scene: each statement is judged on these."""
-    count = min(len(things), len(other))
-    things, boxes = things[:count], [thing.box for thing in other[:count]]
-    for caption in scene_captions.captions(things, 3, random.Random(seed)):
+    count = min(len(scene[0]), len(other[0]))
+    names, own, boxes = scene[0][:count], scene[1][:count], other[1][:count]
+    for caption in scene_captions.captions(names, own, 3, random.Random(seed)):
         said, statements = scene_captions.parse(caption.text)
-        names = [thing.name for thing in things]
         holding = [true([boxes[names.index(said[part])] for part in parts]) for true, parts in statements]
         truth = scene_captions.scene_truth(caption.text, [[name] for name in names], boxes)
         assert (truth["true"], truth["relations"]) == (sum(holding), len(holding))
@@ -256,12 +254,12 @@ def test_touching_boxes_are_beside_each_other_and_overlapping_ones_are_not():
 
 
 def test_an_object_alone_is_told_in_six_ways_and_more_are_refused():
-    alone = [scene_captions.Named("owl", (0, 0, 5, 5))]
-    everything = scene_captions.captions(alone, 6, random.Random(0))
+    alone = ["owl"], [(0, 0, 5, 5)]
+    everything = scene_captions.captions(*alone, 6, random.Random(0))
     ways = ("", "there is ", "a picture of ", "this is ", "here is ", "one can see ")
     assert {caption.text for caption in everything} == {f"{way}an owl" for way in ways}
     assert scene_captions.Caption("an owl", (scene_captions.Mention(1, 2, 0),)) in everything
-    assert_refused("has not 7 different captions for 1 objects;", scene_captions.captions, alone, 7, random.Random(0))
+    assert_refused("has not 7 different captions for 1 objects;", scene_captions.captions, *alone, 7, random.Random(0))
 
 
 @pytest.mark.parametrize("said", ["an ant", "a unicorn", "a ewe", "a red apple", "an ox"])

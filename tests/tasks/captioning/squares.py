@@ -7,7 +7,7 @@ import random
 from torch import nn
 
 from shared.data.generated import scenes as of_scenes
-from shared.data.generated.scene_captions import Named, captions
+from shared.data.generated.scene_captions import captions
 from shared.data.generated.scenes import LANGUAGES, SIDE, Picture, Placed, Scene
 from tests.tasks.captioning.toy_captioner import ToyCaptioner
 from tests.tasks.in_process import ToyConfig as ToyConfig
@@ -68,9 +68,8 @@ def write_split(folder, split, scenes, seed):
         ]
         boxes = [(x, y, x + size, y + size) for (x, y), size in zip(corners, sizes, strict=True)]
         placed = tuple(Placed(of.code, x, y, size) for of, (x, y), size in zip(things, corners, sizes, strict=True))
-        named = [Named(of.name if of.seen else of.kind, box) for of, box in zip(things, boxes, strict=True)]
-        by_kind = [Named(things[0].kind, boxes[0]), *named[1:]]
-        said = captions(named, 2, rng) + captions(by_kind, 1, rng)
+        names = [of.name if of.seen else of.kind for of in things]
+        said = captions(names, boxes, 2, rng) + captions([things[0].kind, *names[1:]], boxes, 1, rng)
         rows.append((said, boxes, Scene(([200, 90, 10], [9, 90, 200]), True, placed)))
     write_scenes(folder, split, rows)
 

@@ -47,7 +47,7 @@ def test_a_split_is_one_stream_in_the_order_of_its_text_and_training_alone_is_le
     assert read(prepared, "train") == ["a", "b", "b", "⏎", "⏎", "c", "a", "⏎"]
     assert prepared.split("train").symbols.dtype == np.uint8  # as small as can be
     assert prepared.split("train").distances is None
-    assert (prepared.unit, dict(prepared.units)) == ("word", {"train": 8, "valid": 3, "test": 4})
+    assert (prepared.summary["unit"], dict(prepared.units)) == ("word", {"train": 8, "valid": 3, "test": 4})
     assert summary["splits"]["valid"] == {"lines": 1, "units": 3, "symbols": 3, "unknown_share": 1 / 3}
     assert (summary["vocabulary"], summary["symbol"]) == (4 + 3, "word")
     assert {path.name for path in (prepared.folder / "train").iterdir()} == {"symbols.npy"}
@@ -69,7 +69,7 @@ def test_a_stream_of_letters_or_bytes_is_the_text_itself(tmp_path_factory, monke
     symbols = prepared.split("test").symbols.tolist()
     assert prepared.tokenizer.decode([symbols]) == [kept.replace("\n", "</s>")]
     assert prepared.units["test"] == len(symbols) == len(kept if kind == "characters" else kept.encode())
-    assert (prepared.unit, summary["symbol"]) == (unit, unit)
+    assert (summary["unit"], summary["symbol"]) == (unit, unit)
     assert summary["splits"]["test"]["unknown_share"] == 0
 
 
@@ -92,7 +92,7 @@ def test_pieces_are_counted_per_word_character_or_byte(dataset):
     pieces = {"kind": "sentencepiece", "size": 24}
     for unit, count in (("word", 3 + 1), ("character", 7 + 1 + 4), ("byte", 8 + 1 + 4)):
         summary, prepared = prepare(dataset, tokenizer=pieces, unit=unit)
-        assert (prepared.unit, prepared.units["test"]) == (unit, count)
+        assert (prepared.summary["unit"], prepared.units["test"]) == (unit, count)
         assert summary["symbol"] == "piece"
         symbols = prepared.split("test").symbols.tolist()
         assert symbols.count(EOS) == 1

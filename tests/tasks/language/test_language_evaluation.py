@@ -89,7 +89,9 @@ def text(tmp_path_factory):
         symbols = rng.integers(EOS, VOCABULARY, size)
         save_arrays(folder / split, {"symbols": symbols, "distances": distances.astype(np.int32)})
     words = WordVocabulary([f"w{i}" for i in range(VOCABULARY - 4)])
-    return PreparedLanguage(folder, words, "word", {"test": SIZE // 2, "other": 45})
+    prepared, units = PreparedLanguage(folder), {"test": {"units": SIZE // 2}, "other": {"units": 45}}
+    vars(prepared).update(tokenizer=words, summary={"unit": "word", "splits": units})
+    return prepared
 
 
 def judge(text, out, *, window=5, test=("test",), **evaluation):
@@ -249,9 +251,8 @@ def kept(folder, distances=None, model=None, memory=MEMORY):
     if distances is not None:
         arrays["distances"] = np.array([distances.get(place, 0) for place in range(SYMBOLS)], np.int32)
     save_arrays(folder / "test", arrays)
-    text = PreparedLanguage(
-        folder, WordVocabulary([f"w{i}" for i in range(xl.VOCABULARY - 4)]), "word", {"test": SYMBOLS}
-    )
+    text = PreparedLanguage(folder)
+    vars(text)["tokenizer"] = WordVocabulary([f"w{i}" for i in range(xl.VOCABULARY - 4)])
     asked = {"length": LENGTH, "reach": {"memory": memory}, "columns": 1, "block": 50}
     with torch.inference_mode():
         found = kept_texts(model or xl.small().eval(), text, "test", build(LanguageEvaluation, asked, where="test"))
@@ -329,7 +330,7 @@ def writer(folder, tokenizer, samples, **evaluation):
     for split in ("train", "valid", "test"):
         (folder / f"{split}.text").write_text(TEXT, newline="\n")
     prepare(config.corpus, folder, folder)
-    text = PreparedLanguage.load(folder)
+    text = PreparedLanguage(folder)
     torch.manual_seed(0)
     return Spy(len(text.tokenizer)).eval(), text, config.evaluation
 

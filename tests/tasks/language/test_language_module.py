@@ -7,9 +7,9 @@ import torch
 
 from shared.data.tokenizers import PAD
 from shared.decoding.protocol import Reach
+from shared.tasks.language.corpus import LanguageBatch
 from shared.tasks.language.module import LanguageModule
 from shared.tasks.language.settings import LanguageTraining
-from shared.tasks.language.streams import LanguageBatch
 from tests.tasks.language.toy_language_models import VOCABULARY, Toy, ToyConfig, random_stream
 from tests.tasks.modules import SETTINGS, logged
 

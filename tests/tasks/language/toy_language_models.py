@@ -6,7 +6,7 @@ from pydantic import Field
 from torch import nn
 
 from shared.config import Strict
-from shared.tasks.language.streams import Stream
+from shared.tasks.language.corpus import Stream
 
 VOCABULARY = 12
 

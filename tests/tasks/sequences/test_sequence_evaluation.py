@@ -350,7 +350,7 @@ def pixels(prepared):
 def test_the_upper_half_of_a_test_picture_is_given_and_kept(pixels):
     text, run = pixels
     tried = try_input(MeanReader(text.symbols, True, levels=8), text, run, "test:1", 3)
-    given, completed, true = (each.pixels for each in tried.pictures)
+    given, completed, true = tried.pictures.values()
     expected = pictures(text.split("test").batch(np.array([1])).targets[0].numpy(), (4, 4, 1), 8)
     assert (true == expected).all()
     assert (completed[:2] == expected[:2]).all()
@@ -363,13 +363,13 @@ def test_pixels_may_be_given_as_numbers_or_as_a_file(pixels, tmp_path):
     text, run = pixels
     model = MeanReader(text.symbols, True, levels=8)
     tried = try_input(model, text, run, "7 0, 7", 3)
-    assert tried.pictures[1].pixels.reshape(-1, 3)[:3, 0].tolist() == [255, 0, 255]
+    assert tried.pictures["completed"].reshape(-1, 3)[:3, 0].tolist() == [255, 0, 255]
     picture = np.zeros((8, 8), dtype=np.uint8)
     picture[:4] = 255
     Image.fromarray(picture).save(tmp_path / "p.png")
     tried = try_input(model, text, run, str(tmp_path / "p.png"), 3)
-    assert (tried.pictures[2].pixels[0] == 255).all()
-    assert (tried.pictures[2].pixels[3] == 0).all()
+    assert (tried.pictures["as it is"][0] == 255).all()
+    assert (tried.pictures["as it is"][3] == 0).all()
 
 
 @pytest.mark.parametrize(("asked", "message"), [
@@ -383,7 +383,7 @@ def test_what_is_no_picture_is_refused(asked, message, pixels):
 
 def proteins(masked):
     run = run_config("sequences", {"of": "proteins", "masked": masked, "length": 100})
-    return PreparedSequences(None, run.corpus, {}), run, MeanReader(VOCABULARY, causal=not masked)
+    return PreparedSequences(None, run.corpus), run, MeanReader(VOCABULARY, causal=not masked)
 
 
 def test_a_protein_is_prolonged():

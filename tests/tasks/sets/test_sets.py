@@ -41,7 +41,7 @@ def write_data(folder, target):
 def prepared(request, tmp_path):
     write_data(tmp_path, request.param)
     prepare(CORPORA[request.param], tmp_path, tmp_path / "out")
-    return PreparedSets.load(tmp_path / "out", CORPORA[request.param])
+    return PreparedSets(tmp_path / "out", CORPORA[request.param])
 
 
 def lines_of(prepared, split):
