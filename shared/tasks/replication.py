@@ -45,13 +45,17 @@ class Replication:
         """The reason why this machine cannot run the variant, such as a missing package; networks run everywhere."""
         return None
 
+    def open(self, config: RunConfig, prepared: Path) -> Any:
+        """The prepared task."""
+        return open_data(config, prepared)
+
     def model(self, config: RunConfig, sizes: tuple[int, Any]) -> nn.Module:
         """The untrained model of a run."""
         return self.build_model(config.checked_model(self.settings.ModelConfig), *sizes)
 
     def cost(self, config: RunConfig, prepared: Path) -> tuple[int, float] | None:
         """The model's parameters, and processor seconds of an update on the prepared task here."""
-        data = open_data(config, prepared)
+        data = self.open(config, prepared)
         model = self.model(config, data.sizes)
         module, seconds = self.part("module").module(model, config, data), []
         optimizer = module.configure_optimizers()
@@ -78,7 +82,7 @@ class Replication:
         with large_imports():  # Lightning takes seconds to import; only training needs it
             from shared.training.run import train_run
 
-        data = open_data(config, prepared)
+        data = self.open(config, prepared)
         torch.manual_seed(seed)
         model = self.model(config, data.sizes)
         module, batches = self.part("module").module(model, config, data), data.batches(config.training, seed)
@@ -100,7 +104,7 @@ class Replication:
         Writes ``examples.jsonl.gz`` and, where there is attention to show, ``attention.npz`` into ``out``; returns
         metrics.
         """
-        return self.part("evaluation").evaluate(self, config, open_data(config, prepared), trained, out)
+        return self.part("evaluation").evaluate(self, config, self.open(config, prepared), trained, out)
 
     def descriptions(self, config: RunConfig) -> Mapping[str, Any]:
         """``signatures`` of the metrics, if any, and what one ``token`` is, for the reader of ``metrics.json``."""
