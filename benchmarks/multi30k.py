@@ -43,7 +43,7 @@ class Until(TranslationModule):
 
 
 def race(paper: str, variant: str, model: dict[str, Any], batch: int) -> dict[str, Step]:
-    """Whole training loops with their validation, from initial weights of another seed in every turn.
+    """Whole training loops until validation has 4.5 nats a piece, from initial weights of another seed in every turn.
 
     Args:
         paper, variant: ours, at the bench scale.
