@@ -218,9 +218,9 @@ class SoftmaxFeatures(RandomFeatures):
 class _Exponentials(torch.autograd.Function):
     """What :meth:`SoftmaxFeatures.forward` makes of (…, T, K), times a factor and with a lower bound, in few passes.
 
-    Features take the place of projections in memory, and their gradients are computed of themselves: they are their
-    own derivatives to ωᵀx - |x|²/2. Beside the features (…, T, C) it returns the largest projections (…, T, 1) and
-    √scale · x, which have no gradient.
+    The features take the place of the projections in memory. The gradient is computed from the features, since each is
+    its own derivative with respect to the exponent ωᵀx - |x|²/2. Returned are the features (…, T, C), the largest
+    projection of each position (…, T, 1) and the inputs times √scale (…, T, K); only the features have a gradient.
     """
 
     @staticmethod

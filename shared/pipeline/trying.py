@@ -92,7 +92,7 @@ def load_model(name: str, scale: str = "quick", seed: int | None = None) -> Trai
             f"({about['finished'][:10]}) and rounded them to half precision; those that you train go first."
         )
     runner, config = load_runner(settings.paper, config)
-    data = open_data(config, prepared)
+    data = runner.open(config, prepared)
     check_weights(_weights(run, config))
     with refusing_other_weights(variant, [run]):
         (network,) = runner.trained_models(config, data, [run])

@@ -258,10 +258,7 @@ def read_part(folder: Path) -> ScalePart:
     def whole(value: dict[str, Any]) -> Any:  # the innermost objects come first
         if PATH in value:
             return folder / value[PATH]
-        if KIND not in value:
-            return value
-        kind = KINDS[value[KIND]]
-        return kind(**{each.name: value[each.name] for each in fields(kind) if each.name in value})
+        return KINDS[value.pop(KIND)](**value) if KIND in value else value
 
     try:
         return json.loads((folder / DATA).read_text(encoding="utf-8"), object_hook=whole)
