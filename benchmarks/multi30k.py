@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
@@ -13,15 +12,15 @@ from typing import Any
 import torch
 
 from benchmarks.steps import Step, scratch
+from benchmarks.training import train
+from shared.data.fetch import fetch
 from shared.data.storage import write_lines
 from shared.data.tokenizers import SPECIAL
 from shared.pipeline.config import ScaleFile
-from shared.pipeline.stages import fetch_stage, prepare_stage, prepared_folder
 from shared.tasks.batches import VALIDATED
 from shared.tasks.kinds import load_replication
-from shared.tasks.translation.corpus import PreparedText
+from shared.tasks.translation.corpus import PreparedText, prepare
 from shared.tasks.translation.module import TranslationModule
-from shared.training.run import train_run
 
 GOAL = 4.5
 """Nats per piece of the validation text; towards 3.0 both need as many updates as each other, too."""
@@ -50,23 +49,20 @@ def race(paper: str, variant: str, model: dict[str, Any], batch: int) -> dict[st
         model: joeynmt's settings of the same.
         batch: joeynmt's tokens of an update, padding included, of which as many are none as of ours.
     """
-    settings, task = ScaleFile(paper, "bench"), f"{paper}.corpus"
-    fetch_stage(task, "bench")
-    prepare_stage(task, "bench")
+    settings = ScaleFile(paper, "bench")
     schedule = {"name": "noam", "warmup": settings.run(variant).training.schedule.warmup}
     config = settings.run(variant, {"training": {"schedule": schedule, "validate_every": VALIDATE_EVERY}})
     replication, training = load_replication(paper), config.training
-    data = replication.open(config, prepared_folder(settings, config))
+    fetch(config.corpus.dataset)
+    prepare(config.corpus, Path("data") / config.corpus.dataset, folder := scratch())
+    data = replication.open(config, folder)
     seeds = itertools.count(1)
 
     def ours() -> None:
         torch.manual_seed(seed := next(seeds))
         module = Until(replication.model(config, data.sizes), training)
-        with tempfile.TemporaryDirectory() as folder, suppress(ReachedError):
-            train_run(
-                module, training, batches=data.batches(training, seed), valid=data.valid(training), folder=Path(folder),
-                seed=seed, fingerprint="", label="run",
-            )  # fmt: skip
+        with suppress(ReachedError):
+            train(module, training, data.batches(training, seed), data.valid(training), seed)
 
     ways: dict[str, Step] = {"ours": ours}
     if find_spec("joeynmt"):

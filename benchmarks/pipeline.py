@@ -1,10 +1,13 @@
-"""How processor time and peak memory grow with papers that DVC sees, and with the seeds of a report."""
+"""What stages and commands take, and how that grows with papers that DVC sees, and with the seeds of a report."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +20,38 @@ from tests.made_claims import claim, compared, paper_folder
 from tests.synthetic_runs import TRANSLATORS, build
 
 ROOT = Path(__file__).parents[1]
+ADOPT = 36
+"""PR_SET_CHILD_SUBREAPER: servers of workers that outlive their command become this process's children."""
+
+
+def stages() -> dict[str, Step]:
+    """The commands of one paper at the smoke scale, with their workers; each makes all of its files anew."""
+    ctypes.CDLL(None).prctl(ADOPT, 1)
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder := scratch()], check=True)
+
+    def run(folder: Path, *command: str, anew: str = "") -> None:
+        if anew:
+            shutil.rmtree(folder / "runs/smoke/bahdanau" / anew)
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        with suppress(ChildProcessError):
+            while os.wait():
+                pass
+
+    def stage(*words: str, anew: str = "") -> Step:
+        return partial(run, folder, sys.executable, "-m", "shared.pipeline", *words, "--scale", "smoke", anew=anew)
+
+    repro = ("dvc", "repro", "--quiet", "report@bahdanau")
+    run(folder, sys.executable, "-m", "shared.pipeline", "use", "smoke", "bahdanau")
+    run(folder, *repro)
+    done = shutil.copytree(folder, scratch() / "done", symlinks=True)
+    return {
+        "check": stage("check", "bahdanau"),
+        "prepare": stage("prepare", "bahdanau.swaps"),
+        "train, two seeds": stage("train", "bahdanau.rnnsearch-50", anew="rnnsearch-50/train"),
+        "evaluate, two seeds": stage("evaluate", "bahdanau.rnnsearch-50", anew="rnnsearch-50/evaluation"),
+        "report": stage("report", "bahdanau"),
+        "dvc repro with nothing to do": partial(run, done, *repro),
+    }
 
 
 def papers(in_sight: tuple[str, ...] = ()) -> dict[str, Step]:
@@ -61,5 +96,6 @@ def seeds() -> dict[str, Step]:
     return {str(count): report(count) for count in (5, 10, 20, 40)}
 
 
-COMPARISONS = {"all papers in sight": papers, "one paper in sight": partial(papers, ("bahdanau",)), "seeds": seeds}
+COMPARISONS = {"stages": stages, "all papers in sight": papers,
+               "one paper in sight": partial(papers, ("bahdanau",)), "seeds": seeds}  # fmt: skip
 AXES = {"all papers in sight": "Papers", "one paper in sight": "Papers", "seeds": "Seeds"}

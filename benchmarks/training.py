@@ -49,17 +49,20 @@ def loops(build: Any, vocabulary: int) -> dict[str, Step]:
         return module
 
     def ours() -> TranslationModule:
-        module = begin()
-        with tempfile.TemporaryDirectory() as folder:
-            train_run(
-                module, CONFIG, batches=lambda start: itertools.repeat(batch), valid=[batch], folder=Path(folder),
-                seed=1, fingerprint="", label="run",
-            )  # fmt: skip
+        train(module := begin(), CONFIG, lambda start: itertools.repeat(batch), [batch])
         return module
 
     for one, other in zip(plain().parameters(), ours().parameters(), strict=True):
         assert torch.equal(one, other)
     return {"plain": plain, "ours": ours}
+
+
+def train(module: TranslationModule, training: TranslationTraining, batches: Any, valid: Any, seed: int = 1) -> None:
+    """A run of the training loop whose files nobody keeps."""
+    with tempfile.TemporaryDirectory() as folder:
+        train_run(
+            module, training, batches=batches, valid=valid, folder=Path(folder), seed=seed, fingerprint="", label="run"
+        )
 
 
 COMPARISONS = {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from shared.claims.comparisons import Comparison, Correlation, Floor, Sides, Trend
 from shared.claims.results import RunResults, read_curve
@@ -270,7 +270,7 @@ def _courses(run: RunResults) -> dict[int, tuple[float, float]]:
 def _apart(values: Array) -> bool:
     """Whether the mean over seeds differs from 0, by Student's t."""
     error = values.std(ddof=1) / np.sqrt(len(values))
-    return bool(abs(values.mean()) > stats.t.ppf((1.0 + LEVEL) / 2.0, len(values) - 1) * error)
+    return bool(abs(values.mean()) > stdtrit(len(values) - 1, (1.0 + LEVEL) / 2.0) * error)
 
 
 def doubling_check(comparison: Comparison, effect: float, verdict: str, values: Array | None) -> Check:

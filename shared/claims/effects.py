@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from shared.claims.comparisons import Comparison, Condition, Correlation, Sides, Trend
 from shared.claims.results import RunResults, check_paired
@@ -147,8 +146,9 @@ def _combined(comparison: Comparison, measured: Array) -> Array:
 
 def spearman(first: Array, second: Array) -> Array:
     """Spearman's correlation over the first axis (V, …) of two measures; ties share their ranks (Spearman 1904)."""
-    a, b = (stats.rankdata(values, axis=0) for values in (first, second))
-    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    from scipy.stats import rankdata  # here: few reports wait for the second that it takes
+
+    a, b = (ranks - ranks.mean(axis=0) for ranks in (rankdata(values, axis=0) for values in (first, second)))
     with np.errstate(invalid="ignore"):
         return np.asarray((a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0)))
 

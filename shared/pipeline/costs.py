@@ -22,11 +22,12 @@ from shared.data.cards import Card, GeneratedSource, WebSource, load_card
 from shared.data.storage import check_prepared
 from shared.errors import ReplicationError
 from shared.pipeline.config import ScaleFile, load_params, scales_of
-from shared.pipeline.files import render, run_folder, write_text
+from shared.pipeline.files import run_folder, write_text
 from shared.pipeline.pack import archive_of, opened
 from shared.pipeline.provenance import machine, peak_memory_mib
 from shared.pipeline.runs import EVALUATE_AGAIN, JUDGED, TRAIN_AGAIN, TRAINED, load_runner, runnable
 from shared.records import read_record
+from shared.reports.page import fill_template
 from shared.tasks.kinds import load_replication, papers
 
 PAGE = Path("docs/COSTS.md")
@@ -70,7 +71,7 @@ def write_costs() -> None:
     """Write ``docs/COSTS.md``; run from the project's root."""
     rows = [paper_costs(paper) for paper in papers() if SCALE in scales_of(paper)]
     constants = {"peak": PEAK, "use": USE, "checkpoints": CHECKPOINTS, "bytes": BYTES}
-    write_text(PAGE, render("docs/costs.md.j2", papers=rows, rounded=rounded, **constants))
+    write_text(PAGE, fill_template("docs/costs.md.j2", papers=rows, rounded=rounded, **constants))
     print(f"{PAGE} is written.")
 
 
@@ -306,7 +307,7 @@ def summed(found: list[Cost], workers: int, begin: datetime) -> str:
         begin: when work would begin.
     """
     hours, elapsed = (sum(each.hours(side_by_side) for each in found) for side_by_side in (1, workers))
-    return render(
+    return fill_template(
         "docs/estimate.txt.j2", hours=hours, elapsed=elapsed, end=begin + timedelta(hours=elapsed), workers=workers,
         memory=max((each.memory for each in found), default=0.0), gaps=sum(bool(each.missing) for each in found),
         variants=number_of(len(found), "variant"),

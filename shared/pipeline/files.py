@@ -65,13 +65,6 @@ def write_text(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def render(template: str, **values: Any) -> str:
-    """The text of a template of ``shared/pipeline/templates``."""
-    from shared.reports.page import templates
-
-    return templates("shared.pipeline", keep_trailing_newline=True).get_template(template).render(**values)
-
-
 @contextmanager
 def made_anew(final: Path) -> Iterator[Path]:
     """An empty folder that takes the place of the final one as soon as it is whole; an error leaves the final one."""

@@ -11,7 +11,8 @@ from shared.claims.rules import SCALES
 from shared.config import check_name
 from shared.errors import ReplicationError
 from shared.pipeline.config import load_params
-from shared.pipeline.files import REPLICATIONS, link_pipeline, made_anew, render, write_text
+from shared.pipeline.files import REPLICATIONS, link_pipeline, made_anew, write_text
+from shared.reports.page import fill_template
 
 TEMPLATES = Path(__file__).parent / "templates"
 PARAMS = Path("params.yaml")
@@ -64,7 +65,7 @@ def new_replication(name: str, kind: str | None = None, scales: Sequence[str] | 
     write_text(PARAMS, listed)
     print(f"{folder} is there, and listed in {PARAMS}.")
     if TESTS.is_dir():
-        write_text(test, render("test/model.py.j2", name=name))
+        write_text(test, fill_template("test/model.py.j2", name=name))
         print(f"{test} tests its model.")
     print(f"Try it:\n\npython -m shared.pipeline use smoke\ndvc repro report@{name}")
 
@@ -82,9 +83,9 @@ def write_folder(folder: Path, name: str, kind: str, scales: Sequence[str]) -> N
         if path.stem == "params.yaml":
             for size, scale in sizes:
                 own = {"scale": scale, "size": size, "seeds": 2 if scale == "smoke" else 5, "purpose": PURPOSES[scale]}
-                write_text(folder / scale / path.stem, render(template, **values, **own))
+                write_text(folder / scale / path.stem, fill_template(template, **values, **own))
         elif path.stem != "task.yaml":  # which is a part of params.yaml
-            write_text(folder / path.stem, render(template, **values))
+            write_text(folder / path.stem, fill_template(template, **values))
 
 
 def _listed(text: str, name: str) -> str:

@@ -25,9 +25,10 @@ from shared.data.cards import Card
 from shared.data.readers import READERS
 from shared.metrics.registry import FAMILIES, MEASURES
 from shared.pipeline.config import Params, load_settings
-from shared.pipeline.files import render, write_text
+from shared.pipeline.files import write_text
 from shared.pipeline.search import Same, Tried
 from shared.reports.exhibits import Exhibit
+from shared.reports.page import fill_template
 from shared.reports.paper import Paper
 from shared.tasks.kinds import KINDS, load_measures, papers, part_of
 from shared.tasks.settings import routes_of
@@ -63,7 +64,7 @@ def reference() -> str:
     written = {model: schema["$ref"].rpartition("/")[2] for (model, _), schema in names.items()}
     sections = {title: [written[each] for each in dict.fromkeys(models)] for title, models in roots.items()}
     classes = {name: each for each in _below(BaseModel) for name in _names(each)}
-    return render(
+    return fill_template(
         "docs/reference.md.j2", sections=sections, heading=_heading,
         inner=sorted(definitions.keys() - written.values()),
         rows={name: list(_rows(definitions[name], classes.get(name))) for name in definitions},

@@ -134,6 +134,11 @@ def templates(package: str, **options: Any) -> Environment:
     return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options)
 
 
+def fill_template(template: str, **values: Any) -> str:
+    """The text of a template of ``shared/pipeline``: a file of a new paper, or a page of ``docs``."""
+    return templates("shared.pipeline", keep_trailing_newline=True).get_template(template).render(**values)
+
+
 @cache
 def _environment(form: Form) -> Environment:
     environment = templates("shared.reports", autoescape=form == "html")
