@@ -35,14 +35,14 @@ DECIDING = ("quick", "bench")
 """Scales at which every claim is decided, or has a reason why not."""
 MOST_GENERATED = 1_000_000
 """The largest whole number among the parameters of a generated task: some are lengths that are counted one by one."""
+MOST_READ = 1_000_000_000
+"""The same for the options of a reader."""
 OF_PROGRAMS = re.compile(
     r"\b(authors['’]s?|released|official|their( own)?)\s(code|programs?|scripts?|implementation|library|repository|log)"
     r"\b|\bin\sthe\s(code|program|scripts?)\b",
     re.IGNORECASE,
 )
 """Words that speak of the authors' program."""
-MOST_READ = 1_000_000_000
-"""The same for the options of a reader."""
 
 
 def check_stage(paper: str | None, scale: str, suite: bool = False, data: bool = False) -> None:
