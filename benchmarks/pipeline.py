@@ -25,7 +25,7 @@ ADOPT = 36
 
 
 def stages() -> dict[str, Step]:
-    """The commands of one paper at the smoke scale, with their workers; each makes all of its files anew."""
+    """The commands of one paper at the smoke scale, with their workers: each makes its files anew, but for the last."""
     ctypes.CDLL(None).prctl(ADOPT, 1)
     subprocess.run(["git", "clone", "--quiet", ROOT, folder := scratch()], check=True)
 
