@@ -24,7 +24,6 @@ from shared.tasks.translation.module import TranslationModule
 
 GOAL = 4.5
 """Nats per piece of the validation text; towards 3.0 both need as many updates as each other, too."""
-VALIDATE_EVERY = 100
 
 
 class ReachedError(Exception):
@@ -41,17 +40,18 @@ class Until(TranslationModule):
             raise ReachedError
 
 
-def race(paper: str, variant: str, model: dict[str, Any], batch: int) -> dict[str, Step]:
+def race(paper: str, variant: str, model: dict[str, Any], batch: int, every: int) -> dict[str, Step]:
     """Whole training loops until validation has 4.5 nats a piece, from initial weights of another seed in every turn.
 
     Args:
         paper, variant: ours, at the bench scale.
         model: joeynmt's settings of the same.
         batch: joeynmt's tokens of an update, padding included, of which as many are none as of ours.
+        every: updates from one validation to the next.
     """
     settings = ScaleFile(paper, "bench")
     schedule = {"name": "noam", "warmup": settings.run(variant).training.schedule.warmup}
-    config = settings.run(variant, {"training": {"schedule": schedule, "validate_every": VALIDATE_EVERY}})
+    config = settings.run(variant, {"training": {"schedule": schedule, "validate_every": every}})
     replication, training = load_replication(paper), config.training
     fetch(config.corpus.dataset)
     prepare(config.corpus, Path("data") / config.corpus.dataset, folder := scratch())
@@ -85,6 +85,7 @@ def joeynmt(data: PreparedText, training: Any, model: dict[str, Any], batch: int
             loss, labels = 0.0, 0
             with torch.inference_mode():
                 for each in valid_data.make_iter(batch_size=VALIDATED, batch_type="token"):
+                    each.sort_by_src_length()  # which its recurrent encoder asks for
                     loss += float(self.model(return_type="loss", **vars(each))[0])
                     labels += each.ntokens
             self.model.loss_function = smoothed
@@ -96,6 +97,7 @@ def joeynmt(data: PreparedText, training: Any, model: dict[str, Any], batch: int
     for split, side in itertools.product(("train", "valid"), ("source", "target")):
         lines = getattr(data.split(split), side)
         write_lines(folder / f"{split}.{side}", [" ".join(map(str, line)) for line in lines])
+    every = training.validate_every
     side = {"level": "word", "lowercase": False, "max_length": 200, "voc_file": str(folder / "words")}
     args = parse_global_args({
         "name": "race", "model_dir": str(folder), "use_cuda": False, "model": model, "testing": {},
@@ -106,7 +108,7 @@ def joeynmt(data: PreparedText, training: Any, model: dict[str, Any], batch: int
             "adam_betas": [training.optimizer.beta1, training.optimizer.beta2], "clip_grad_norm": training.clip,
             "learning_rate": training.optimizer.learning_rate, "learning_rate_min": 0.0,
             "scheduling": "warmupinversesquareroot", "learning_rate_warmup": training.schedule.warmup,
-            "label_smoothing": training.label_smoothing, "validation_freq": VALIDATE_EVERY,
+            "label_smoothing": training.label_smoothing, "logging_freq": every, "validation_freq": every,
         },
     })  # fmt: skip
     *words, train, valid, _ = load_data(args.data, ["train", "dev"])
@@ -125,9 +127,20 @@ def joeynmt(data: PreparedText, training: Any, model: dict[str, Any], batch: int
     return step
 
 
-EMBEDDINGS = {"embedding_dim": 128, "scale": True, "dropout": 0.1}
 TRANSFORMER = {"type": "transformer", "num_layers": 3, "num_heads": 4, "hidden_size": 128, "ff_size": 512,
-               "layer_norm": "post", "embeddings": EMBEDDINGS, "dropout": 0.1}  # fmt: skip
-MODEL = {"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tied_embeddings": True, "tied_softmax": True,
-         "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"}  # fmt: skip
-COMPARISONS = {"Transformer": partial(race, "transformer", "corpus-base", MODEL, 1000)}
+               "layer_norm": "post", "embeddings": {"embedding_dim": 128, "scale": True, "dropout": 0.1},
+               "dropout": 0.1}  # fmt: skip
+RECURRENT = {"type": "recurrent", "rnn_type": "gru", "hidden_size": 224, "num_layers": 1, "dropout": 0.2,
+             "embeddings": {"embedding_dim": 128, "dropout": 0.2}}  # fmt: skip
+MODELS: dict[str, dict[str, Any]] = {
+    "Transformer": {"encoder": TRANSFORMER, "decoder": TRANSFORMER, "tied_embeddings": True, "tied_softmax": True,
+                    "initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"},
+    "RNNsearch": {"encoder": RECURRENT | {"bidirectional": True},
+                  "decoder": RECURRENT | {"attention": "bahdanau", "hidden_dropout": 0.2},
+                  "initializer": "normal", "init_weight": 0.05, "embed_initializer": "normal",
+                  "embed_init_weight": 0.05, "init_rnn_orthogonal": True},
+}  # fmt: skip
+COMPARISONS = {
+    "Transformer": partial(race, "transformer", "corpus-base", MODELS["Transformer"], 1000, 100),
+    "RNNsearch": partial(race, "bahdanau", "corpus-rnnsearch", MODELS["RNNsearch"], 4300, 25),
+}
