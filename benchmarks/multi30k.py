@@ -23,7 +23,7 @@ from shared.tasks.translation.corpus import PreparedText, prepare
 from shared.tasks.translation.module import TranslationModule
 
 GOAL = 4.5
-"""Nats per piece of the validation text; towards 3.0 both need as many updates as each other, too."""
+"""Nats per piece of the validation text; towards 3.0 both Transformers need as many updates as each other, too."""
 
 
 class ReachedError(Exception):
