@@ -9,7 +9,7 @@ FIGURES = [
         "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
         "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
         "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
-        "Penn Treebank": ["ptb-xl", "ptb-no-memory", "ptb-shaw", "ptb-absolute-memory"],
+        "Penn Treebank": ["ptb-xl", "ptb-no-memory", "contexts-xl", "ptb-shaw", "ptb-absolute-memory"],
         "WikiText-103": ["wikitext103-base"],
     }, claim="D19-C4", counterpart="Table 6"),
     figures.SegmentPositions({
@@ -27,7 +27,7 @@ FIGURES = [
     figures.ContextLengths({
         "bible": ["xl", "shaw", "lstm"],
         "recall": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-lstm"],
-        "characters": ["characters-xl", "characters-no-memory", "characters-lstm"],
+        "ptb": ["contexts-xl", "contexts-no-memory", "contexts-lstm"],
         "wikitext103": [
             "wikitext103-ablation", "wikitext103-ablation-no-memory", "wikitext103-ablation-shaw",
             "wikitext103-ablation-absolute-half",
