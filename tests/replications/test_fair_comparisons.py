@@ -31,7 +31,7 @@ DIFFER = {
     "transformer * V17-C7": ["model.positions.count"],
     "transformer quick V17-C1": ["training.updates", "training.validate_every"],  # equal operations
     "transformer bench V17-C9": ["model.settings.*", "training.updates"],
-    "transformer_xl * *": ["evaluation.sliding.*", "evaluation.contexts.*", "evaluation.samples.*"],
+    "transformer_xl * *": ["task", "evaluation.sliding.*", "evaluation.contexts.*", "evaluation.samples.*"],
 }
 """Paper, scale and claim to what else may differ, as README and claim say."""
 
