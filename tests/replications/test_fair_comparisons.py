@@ -3,12 +3,14 @@
 import importlib
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from pathlib import Path
 
 import pytest
 
 from shared.claims.schema import load_claims
 from shared.config import flat, load_yaml
 from shared.pipeline.config import ScaleFile, scales_of
+from shared.pipeline.search import Search
 from shared.tasks.kinds import load_measures, papers
 from tests.checklist import ROOT, assert_variant
 from tests.replications.shipped_variants import REPLICATIONS, scale_file_of
@@ -67,6 +69,17 @@ def test_two_sides_differ_in_what_they_are_named_for(paper: str, scale: str) -> 
             own = any(f"{key}.".startswith(f"{name}.") or f"{name}.".startswith(f"{key}.") for name in named)
             assert own or any(fnmatch(key, each) for each in allowed), f"{claim}: {key}"
         assert {*settings.run(first).seeds} & {*settings.run(second).seeds}, claim
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "replications").glob("*/*/search.yaml")), ids=lambda path: "-".join(path.parts[-3:-1])
+)
+def test_the_same_model_as_one_that_is_searched_has_its_settings(path: Path) -> None:
+    settings = scale_file_of(*path.parts[-3:-1])
+    for group in Search(settings).same:
+        if "the same model" in group.because:
+            for variant in group.variants:
+                assert settings.run(variant).model == settings.run(group.same_as).model, variant
 
 
 @pytest.mark.parametrize("scale", ["quick", "bench", "paper_scale"])
