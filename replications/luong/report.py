@@ -9,9 +9,9 @@ PANELS = {
         "swaps-local-m-general-forward",
     ],
     "Where halves change places": ["halves-reverse", "halves-location", "halves-general"],
+    "Without attention and dropout on real text": ["base", "base-reverse"],
     "The ladder on real text": [
-        "base", "base-reverse", "base-reverse-dropout", "global-location", "global-location-feed",
-        "local-p-general-feed",
+        "base-reverse-dropout", "global-location", "global-location-feed", "local-p-general-feed",
     ],
     "Twice the updates on real text": [
         "global-location", "global-location-feed", "global-location-twice", "global-location-feed-twice",
