@@ -19,8 +19,7 @@ FIGURES = [
     }, claim="D19-C2"),
     figures.RecallDistances({
         "Facts recalled in generated text": [
-            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
-            "recall-lstm",
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
         ],
     }, claim="D19-C5"),
     AttentionToText("recall-xl", "From a question to the fact that answers it, in memory"),
@@ -39,8 +38,7 @@ FIGURES = [
     LearningCurves({
         "Characters of the Bible": ["xl", "shaw", "absolute-memory", "lstm"],
         "Generated text": [
-            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory",
-            "recall-lstm",
+            "recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute", "recall-absolute-memory", "recall-lstm",
         ],
         "Unrelated lines": ["sentences-xl", "sentences-no-memory"],
     }),
