@@ -186,8 +186,8 @@ class ContextLengths(OfPanels):
                         found[variant][seed][f"recl_{group}_step"] = float(np.diff(np.sort(contexts)).max())
             for variant, numbers in found.items():
                 run = completed[variant]
+                mean = {name: fmean(of[name] for of in numbers.values()) for name in next(iter(numbers.values()))}
                 metrics = {seed: {**run.metrics[seed], **numbers[seed]} for seed in run.seeds}
-                mean = {name: fmean(of[name] for of in numbers.values()) for name in numbers[run.seeds[0]]}
                 completed[variant] = replace(run, metrics=metrics, mean={**run.mean, **mean})
         return completed
 
@@ -216,10 +216,11 @@ class ContextLengths(OfPanels):
                 panels[0].set_ylabel("Relative gain (%)")
                 canvas.supxlabel("Context (symbols)", fontsize="medium")
                 legend_above(canvas, panels[0])
+            having = {run.variant: [of for of in run.metrics.values() if f"recl_{group}_step" in of] for run in runs}
             rows: list[list[Text]] = [
                 [
                     name_and_code(run.variant),
-                    *(over_seeds([of[f"recl_{group}_{p}"] for of in run.metrics.values()], 0) for p in RATIOS),
+                    *(over_seeds([of[f"recl_{group}_{p}"] for of in having[run.variant]], 0) for p in RATIOS),
                 ]
                 for run in runs
             ]
@@ -233,22 +234,17 @@ class ContextLengths(OfPanels):
 def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple[Losses, NDArray[np.int64]]]:
     """Seed to the losses (C, P) of those ``variants`` that measured them, and to the lengths (C,) of their contexts.
 
-    Nothing of a single variant.
+    Nothing of a single variant, and of seeds that all have: some have more, which confirm other claims.
 
     Raises:
-        ReplicationError: they have not the same seeds, positions or lengths, or a file is broken.
+        ReplicationError: they have not the same positions or lengths, or a file is broken.
     """
     runs = [results[name] for name in variants if name in results and results[name].seeds]
     measured = [run for run in runs if all(run.judged(seed, "contexts.npz").exists() for seed in run.seeds)]
     if len(measured) < 2:
         return {}
-    if len({run.seeds for run in measured}) > 1:
-        raise ReplicationError(
-            f"the context lengths of {', '.join(run.variant for run in measured)} are compared seed by seed; give the "
-            "variants the same seeds."
-        )
     found: dict[int, tuple[Losses, NDArray[np.int64]]] = {}
-    for seed in measured[0].seeds:
+    for seed in sorted(set[int].intersection(*({*run.seeds} for run in measured))):
         paths = {run.variant: run.judged(seed, "contexts.npz") for run in measured}
         arrays = {variant: read_arrays(path, "context", "nats", "places") for variant, path in paths.items()}
         first = arrays[measured[0].variant]

@@ -100,6 +100,13 @@ def test_every_seed_and_the_mean_have_the_lengths_of_their_group(tmp_path):
     assert found["alone"].mean == {"bits": 2.0}
 
 
+def test_seeds_that_not_all_of_a_group_have_are_without_lengths(tmp_path):
+    leave(leave(tmp_path, "far", falling(2)), "near", falling(1), seeds=(1,))
+    found = figures.ContextLengths({"both": ["far", "near"]}).completed(load_results(tmp_path))
+    assert ["recl_both_10" in found["far"].metrics[seed] for seed in SEEDS] == [True, False]
+    assert found["far"].mean["recl_both_10"] == found["far"].metrics[1]["recl_both_10"]
+
+
 def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
     results = load_results(leave(leave(tmp_path, "measured", falling(1)), "other"))
     both = figures.ContextLengths({"both": ["measured", "other"]})
@@ -108,7 +115,7 @@ def test_a_group_of_which_one_was_measured_has_no_lengths(tmp_path):
 
 
 @pytest.mark.parametrize(("other", "message"), [
-    ({"seeds": (1,)}, "same seeds"), ({"places": np.arange(1, 5)}, "other symbols or lengths"),
+    ({"places": np.arange(1, 5)}, "other symbols or lengths"),
     ({"context": np.array([5, 10, 15])}, "other symbols or lengths"),
 ])  # fmt: skip
 def test_losses_that_do_not_compare_are_refused(tmp_path, other, message):
