@@ -186,8 +186,8 @@ class ContextLengths(OfPanels):
                         found[variant][seed][f"recl_{group}_step"] = float(np.diff(np.sort(contexts)).max())
             for variant, numbers in found.items():
                 run = completed[variant]
+                metrics = {seed: {**run.metrics[seed], **numbers.get(seed, {})} for seed in run.seeds}
                 mean = {name: fmean(of[name] for of in numbers.values()) for name in next(iter(numbers.values()))}
-                metrics = {seed: {**run.metrics[seed], **numbers[seed]} for seed in run.seeds}
                 completed[variant] = replace(run, metrics=metrics, mean={**run.mean, **mean})
         return completed
 
@@ -195,17 +195,18 @@ class ContextLengths(OfPanels):
         """A figure and a table for each group of which two variants measured losses by context."""
         blocks: list[Block] = []
         for group, names in self.panels.items():
-            found = list(context_losses(results, names).values())
+            found = context_losses(results, names)
             if not found:
                 continue
-            runs, path = [results[name] for name in found[0][0]], folder / f"contexts_{group}.png"
+            losses, contexts = next(iter(found.values()))
+            runs, path = [results[name] for name in losses], folder / f"contexts_{group}.png"
             with drawing(path, height=3.2) as canvas:
                 panels = canvas.subplots(1, len(RATIOS), sharey=True)
                 for axes, r in zip(panels, RATIOS.values(), strict=True):
-                    gains = [relative_gains(losses, r) for losses, _ in found]
+                    gains = [relative_gains(of_seed, r) for of_seed, _ in found.values()]
                     curves = [
                         {length: [100 * float(seed[run.variant][step]) for seed in gains]
-                         for step, length in enumerate(found[0][1][:-1].tolist())}
+                         for step, length in enumerate(contexts[:-1].tolist())}
                         for run in runs
                     ]  # fmt: skip
                     axes.axhline(100 * THRESHOLD, color="#666666", linewidth=1.0, linestyle=":")
@@ -216,11 +217,10 @@ class ContextLengths(OfPanels):
                 panels[0].set_ylabel("Relative gain (%)")
                 canvas.supxlabel("Context (symbols)", fontsize="medium")
                 legend_above(canvas, panels[0])
-            having = {run.variant: [of for of in run.metrics.values() if f"recl_{group}_step" in of] for run in runs}
             rows: list[list[Text]] = [
                 [
                     name_and_code(run.variant),
-                    *(over_seeds([of[f"recl_{group}_{p}"] for of in having[run.variant]], 0) for p in RATIOS),
+                    *(over_seeds([run.metrics[seed][f"recl_{group}_{p}"] for seed in found], 0) for p in RATIOS),
                 ]
                 for run in runs
             ]
@@ -244,7 +244,7 @@ def context_losses(results: Results, variants: Sequence[str]) -> dict[int, tuple
     if len(measured) < 2:
         return {}
     found: dict[int, tuple[Losses, NDArray[np.int64]]] = {}
-    for seed in sorted(set[int].intersection(*({*run.seeds} for run in measured))):
+    for seed in sorted(set.intersection(*({*run.seeds} for run in measured))):
         paths = {run.variant: run.judged(seed, "contexts.npz") for run in measured}
         arrays = {variant: read_arrays(path, "context", "nats", "places") for variant, path in paths.items()}
         first = arrays[measured[0].variant]
