@@ -8,6 +8,7 @@ PANELS = {
         "rnnsearch-50", "rnnsearch-50-half", "rnnsearch-50-long", "rnnsearch-30", "rnnencdec-50", "rnnencdec-50-long",
         "rnnencdec-30",
     ],
+    "The same of real text": ["corpus-rnnsearch", "rnnsearch-50-half", "rnnsearch-30", "corpus-rnnencdec"],
     "Which word a state reads": ["rnnsearch-50", "rnnsearch-appendix"],
 }  # fmt: skip
 FIGURES = [
