@@ -9,7 +9,7 @@ FIGURES = [
         "Characters of the Bible": ["xl", "shaw", "absolute-memory"],
         "Generated text": ["recall-xl", "recall-no-memory", "recall-shaw", "recall-absolute-memory"],
         "Characters of WikiText-2": ["characters-xl", "characters-no-memory"],
-        "Penn Treebank": ["ptb-xl", "ptb-no-memory", "ptb-shaw"],
+        "Penn Treebank": ["ptb-xl", "ptb-xl-twice", "ptb-no-memory", "ptb-shaw"],
         "Penn Treebank, absolute positions": ["ptb-absolute-memory"],
         "WikiText-103": ["wikitext103-base"],
     }, claim="D19-C4", counterpart="Table 6"),
